@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef SLUICE_BPF_COUNTER_H
+#define SLUICE_BPF_COUNTER_H
+
+#include "maps.h"
+
+static __always_inline void counter_add(__u32 sandbox, enum sl_counter which, __u64 n)
+{
+	struct sl_counters *row = bpf_map_lookup_elem(&counters, &sandbox);
+
+	/* Preemptible programs share the row; an atomic add keeps sums exact. */
+	if (row && which < SL_COUNTER_MAX)
+		__sync_fetch_and_add(&row->n[which], n);
+}
+
+static __always_inline void count(__u32 sandbox, enum sl_counter which)
+{
+	counter_add(sandbox, which, 1);
+}
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Identity: who runs what, as tracepoints see it.
+ *
+ *	kernel_clone()        -> sched_process_fork   after the child is in its cgroup,
+ *	                                              before it runs
+ *	begin_new_exec() ..   -> sched_process_exec   in exec_binprm(), the new image is in
+ *	                                              place, before its first instruction
+ *	do_exit()             -> sched_process_exit   every thread; before its files close
+ *	cgroup_migrate()      -> cgroup_attach_task   every thread, every hierarchy
+ */
+#include "kernel.h"
+#include "identity.h"
+#include "script.h"
+#include "trampoline.h"
+
+TRAMPOLINE(sched_process_fork)
+TRAMPOLINE(sched_process_exec)
+TRAMPOLINE(sched_process_exit)
+TRAMPOLINE(cgroup_attach_task)
+
+static __always_inline void fork_member(struct task_struct *parent, struct task_struct *child,
+					struct sl_owner *from)
+{
+	struct sl_process process = {};
+	struct sl_process_key parent_key = { .start_ns = from->start_ns, .tgid = from->tgid };
+	struct sl_process *up = bpf_map_lookup_elem(&procs, &parent_key);
+
+	process.key = process_key(child);
+	process.parent = parent_key;
+	process.exec_ns = up ? up->exec_ns : 0;
+	process.sandbox = from->sandbox;
+	process.lineage = from->lineage;
+	process.exe = from->exe;
+	process.script = from->script;
+	process.ns_pid = process_ns_pid(child);
+	process.flags = SL_PROC_CHILD;
+	process_fill_credentials(&process, child);
+	if (!process_store(child, &process))
+		return;
+	count(process.sandbox, SL_COUNTER_PROC_FORKED);
+	process_event(SL_EVENT_FORK, &process, 0, 0);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct sl_owner *from;
+	__u32 sandbox;
+
+	if (child->pid != child->tgid) /* a thread */
+		return 0;
+	from = bpf_task_storage_get(&tasks, parent->group_leader, NULL, 0);
+	if (from) {
+		/* Not for a sandbox that is being detached: nothing would end it. */
+		if (sandbox_exists(from->sandbox))
+			fork_member(parent, child, from);
+		return 0;
+	}
+	/* CLONE_INTO_CGROUP, or a parent that is about to be seeded. */
+	sandbox = task_cgroup_sandbox(child);
+	if (sandbox)
+		process_enter(child, sandbox, SL_PROC_BORN);
+	return 0;
+}
+
+static __always_inline void exec_member(struct task_struct *task, struct linux_binprm *bprm,
+					struct sl_owner *state, __u32 old_pid)
+{
+	struct sl_process_key key = { .start_ns = state->start_ns, .tgid = state->tgid };
+	struct sl_process *row = bpf_map_lookup_elem(&procs, &key);
+	const char *filename = bprm->filename, *interp = bprm->interp;
+	struct sl_process process = {};
+
+	if (row)
+		process = *row;
+	process.key = key;
+	process.sandbox = state->sandbox;
+	process.ns_pid = state->ns_pid;
+	process.exec_ns = bpf_ktime_get_boot_ns();
+	process.flags |= SL_PROC_EXECED;
+	if (BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec))
+		process.flags |= SL_PROC_SETUID;
+	process_fill_credentials(&process, task);
+	process.exe = exe_of_file(bprm->file, task);
+	/* binfmt_script and binfmt_misc replace interp and leave filename. */
+	process.script = interp != filename ? exe_of_script(filename, task) : 0;
+	process.lineage = lineage_extend(state->lineage, process.exe, process.script, 0);
+	process_store(task, &process);
+	count(process.sandbox, SL_COUNTER_EXEC);
+	process_event(SL_EVENT_EXEC, &process, 0, old_pid);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
+{
+	struct sl_owner *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	__u32 sandbox;
+
+	if (!state && !process_adopt(task)) {
+		/* In a sandbox's cgroup and not known: entered while it was being attached. */
+		sandbox = task_cgroup_sandbox(task);
+		if (!sandbox)
+			return 0;
+		process_enter(task, sandbox, SL_PROC_BORN);
+	}
+	if (!state)
+		state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	if (state)
+		exec_member(task, bprm, state, old_pid);
+	return 0;
+}
+
+/* As wait(2) would report it. */
+static __always_inline __s32 process_exit_code(struct task_struct *task)
+{
+	__s32 code = BPF_CORE_READ(task, signal, group_exit_code);
+
+	return code ? code : BPF_CORE_READ(task, exit_code);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct task_struct *leader = task->group_leader;
+	struct sl_owner *state = bpf_task_storage_get(&tasks, leader, NULL, 0);
+	struct sl_process process = {};
+	struct sl_process *row;
+
+	if (!state)
+		return 0;
+	/* do_exit() has taken this thread off the count of the live ones. */
+	if (BPF_CORE_READ(task, signal, live.counter) > 0)
+		return 0;
+	process.key = process_key(leader);
+	process.sandbox = state->sandbox;
+	process.lineage = state->lineage;
+	process.exe = state->exe;
+	/* Two last threads may both see zero: the one that removes the storage goes on. */
+	if (bpf_task_storage_delete(&tasks, leader))
+		return 0;
+	row = bpf_map_lookup_elem(&procs, &process.key);
+	if (row)
+		process = *row;
+	bpf_map_delete_elem(&procs, &process.key);
+	process.flags |= SL_PROC_EXITED;
+	count(process.sandbox, SL_COUNTER_PROC_EXITED);
+	process_event(SL_EVENT_EXIT, &process, process_exit_code(task), 0);
+	return 0;
+}
+
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_cgroup_attach, struct cgroup *cgroup, const char *path, struct task_struct *task)
+{
+	__u32 sandbox;
+
+	if (BPF_CORE_READ(cgroup, root, hierarchy_id) != CGROUP2_HIERARCHY)
+		return 0;
+	sandbox = cgroup_sandbox(cgroup);
+	if (sandbox)
+		process_enter(task->group_leader, sandbox, SL_PROC_MOVED);
+	return 0;
+}

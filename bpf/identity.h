@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who a task is: membership in a sandbox, process key, running image, lineage.
+ *
+ * State lives with the thread-group leader, in task storage, in the form a socket hook
+ * copies (struct sl_owner). io_uring workers and threads thus have no state of their own
+ * and need none. `procs` mirrors it: it is what user space lists, and what a
+ * multi-threaded exec, which changes the leader and so loses the storage, is rebuilt from.
+ */
+#ifndef SLUICE_BPF_IDENTITY_H
+#define SLUICE_BPF_IDENTITY_H
+
+#include "lineage.h"
+
+/* cgroup levels that are searched for a sandbox, deepest first. */
+#define CGROUP_LEVELS 64
+
+/* Hierarchy id of cgroup2: its root is registered first (cgroup_init()). */
+#define CGROUP2_HIERARCHY 0
+
+static __always_inline struct sl_process_key process_key(struct task_struct *leader)
+{
+	struct sl_process_key key = {
+		.start_ns = BPF_CORE_READ(leader, start_boottime),
+		.tgid = BPF_CORE_READ(leader, tgid),
+	};
+
+	return key;
+}
+
+/* The pid a process has in its own, innermost pid namespace. */
+static __always_inline __u32 process_ns_pid(struct task_struct *leader)
+{
+	struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+	__u32 level = BPF_CORE_READ(pid, level), nr = 0;
+	void *upid = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+		     level * bpf_core_type_size(struct upid);
+
+	bpf_core_read(&nr, sizeof(nr), &((struct upid *)upid)->nr);
+	return nr;
+}
+
+static __always_inline bool sandbox_exists(__u32 sandbox)
+{
+	return bpf_map_lookup_elem(&sandboxes, &sandbox) != NULL;
+}
+
+struct cgroup_search {
+	struct cgroup *cgroup;
+	int level;
+	__u32 sandbox;
+};
+
+static long cgroup_search_step(__u32 i, void *data)
+{
+	struct cgroup_search *c = data;
+	struct cgroup *ancestor;
+	__u64 id;
+	__u32 *sandbox;
+
+	if (c->level < 0)
+		return 1;
+	ancestor = NULL;
+	bpf_probe_read_kernel(&ancestor, sizeof(ancestor),
+			      (void *)c->cgroup + bpf_core_field_offset(struct cgroup, ancestors) +
+				      c->level * sizeof(void *));
+	id = BPF_CORE_READ(ancestor, kn, id);
+	sandbox = bpf_map_lookup_elem(&cgroups, &id);
+	if (sandbox) {
+		c->sandbox = *sandbox;
+		return 1;
+	}
+	c->level--;
+	return 0;
+}
+
+/* Sandbox that a cgroup2 cgroup is, or is below of; 0 for none. */
+static __always_inline __u32 cgroup_sandbox(struct cgroup *cgroup)
+{
+	struct cgroup_search c = { .cgroup = cgroup, .level = BPF_CORE_READ(cgroup, level) };
+
+	bpf_loop(CGROUP_LEVELS, cgroup_search_step, &c, 0);
+	return c.sandbox;
+}
+
+static __always_inline __u32 task_cgroup_sandbox(struct task_struct *task)
+{
+	return cgroup_sandbox(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+}
+
+static __always_inline void process_event(enum sl_event_kind kind, struct sl_process *process,
+					  __s32 exit_code, __u32 old_pid)
+{
+	struct sl_event_process *event;
+
+	event = event_begin(process->sandbox, kind, sizeof(*event), bpf_ktime_get_boot_ns());
+	if (!event)
+		return;
+	event->process = *process;
+	event->exit_code = exit_code;
+	event->old_pid = old_pid;
+	event_end(process->sandbox, event);
+}
+
+/* Copies what belongs to the process; tid and comm are the caller's at each use. */
+static __always_inline void owner_from_process(struct sl_owner *owner, struct sl_process *process)
+{
+	owner->start_ns = process->key.start_ns;
+	owner->tgid = process->key.tgid;
+	owner->ns_pid = process->ns_pid;
+	owner->sandbox = process->sandbox;
+	owner->lineage = process->lineage;
+	owner->exe = process->exe;
+	owner->script = process->script;
+}
+
+/* Publishes a process: row, then storage. False when there is no room (counted). */
+static __always_inline bool process_store(struct task_struct *leader, struct sl_process *process)
+{
+	struct sl_owner *state;
+
+	if (bpf_map_update_elem(&procs, &process->key, process, BPF_ANY))
+		count(process->sandbox, SL_COUNTER_PROCS_FULL);
+	state = bpf_task_storage_get(&tasks, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count(process->sandbox, SL_COUNTER_TASK_NOMEM);
+		return false;
+	}
+	owner_from_process(state, process);
+	return true;
+}
+
+static __always_inline void process_fill_credentials(struct sl_process *process,
+						     struct task_struct *task)
+{
+	process->uid = BPF_CORE_READ(task, cred, uid.val);
+	process->gid = BPF_CORE_READ(task, cred, gid.val);
+	BPF_CORE_READ_STR_INTO(&process->comm, task, comm);
+}
+
+/* --- entry into a sandbox --- */
+
+struct ancestry {
+	struct task_struct *task; /* next to look at */
+	__u32 slot;
+	__u32 n;
+};
+
+static long ancestry_up(__u32 i, void *data)
+{
+	struct ancestry *a = data;
+	struct scratch *s = scratch_at(a->slot);
+	struct task_struct *task = a->task;
+	struct file *file = BPF_CORE_READ(task, mm, exe_file);
+
+	/* Kernel threads have no image and no interesting parent. */
+	if (!s || !file)
+		return 1;
+	s->ancestors[i & (SCRATCH_ANCESTORS - 1)] = exe_of_file(file, task);
+	a->n = i + 1;
+	if (BPF_CORE_READ(task, tgid) == 1)
+		return 1;
+	a->task = BPF_CORE_READ(task, real_parent, group_leader);
+	return 0;
+}
+
+struct ancestry_down {
+	__u32 slot;
+	__u32 n;
+	__u32 lineage;
+	__u32 leaf_flags;
+};
+
+static long ancestry_down(__u32 i, void *data)
+{
+	struct ancestry_down *d = data;
+	struct scratch *s = scratch_at(d->slot);
+	__u32 at = d->n - 1 - i;
+
+	if (!s || i >= d->n)
+		return 1;
+	d->lineage = lineage_extend(d->lineage, s->ancestors[at & (SCRATCH_ANCESTORS - 1)], 0,
+				    SL_LINEAGE_OUTSIDE);
+	return 0;
+}
+
+/*
+ * Lineage of a task that comes in from outside: its image and its parents' images, all
+ * marked as from outside, since none was executed by a member.
+ */
+static __noinline __u32 lineage_outside(struct task_struct *leader, __u32 *exe)
+{
+	struct ancestry a = { .task = leader };
+	struct ancestry_down d = {};
+	struct scratch *s;
+
+	a.slot = scratch_take();
+	s = scratch_at(a.slot);
+	if (!s)
+		return 0;
+	bpf_loop(SCRATCH_ANCESTORS, ancestry_up, &a, 0);
+	*exe = a.n ? s->ancestors[0] : 0;
+	d.slot = a.slot;
+	d.n = a.n;
+	bpf_loop(SCRATCH_ANCESTORS, ancestry_down, &d, 0);
+	scratch_give(a.slot);
+	return d.lineage;
+}
+
+/*
+ * Makes `leader` a member of `sandbox`. `how` is its SL_PROC_ flag. Does nothing when it
+ * is a member already: the first sandbox wins, and membership never ends.
+ */
+static __noinline int process_enter(struct task_struct *leader, __u32 sandbox, __u32 how)
+{
+	struct sl_process process = {};
+	struct task_struct *parent;
+
+	if (bpf_task_storage_get(&tasks, leader, NULL, 0))
+		return 0;
+	process.key = process_key(leader);
+	parent = BPF_CORE_READ(leader, real_parent, group_leader);
+	process.parent = process_key(parent);
+	process.sandbox = sandbox;
+	process.ns_pid = process_ns_pid(leader);
+	process.flags = how;
+	process_fill_credentials(&process, leader);
+	process.lineage = lineage_outside(leader, &process.exe);
+	if (!process_store(leader, &process))
+		return 0;
+	count(sandbox, SL_COUNTER_PROC_ENTERED);
+	process_event(SL_EVENT_ENTER, &process, 0, 0);
+	return 1;
+}
+
+/* The row of a process by its leader, after a lost storage was rebuilt from it. */
+static __always_inline struct sl_process *process_adopt(struct task_struct *leader)
+{
+	struct sl_process_key key = process_key(leader);
+	struct sl_process *process = bpf_map_lookup_elem(&procs, &key);
+	struct sl_owner *state;
+
+	if (!process)
+		return NULL;
+	state = bpf_task_storage_get(&tasks, leader, NULL, 0);
+	if (state)
+		return process;
+	state = bpf_task_storage_get(&tasks, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!state) {
+		count(process->sandbox, SL_COUNTER_TASK_NOMEM);
+		return process;
+	}
+	owner_from_process(state, process);
+	count(process->sandbox, SL_COUNTER_PROC_ADOPTED);
+	return process;
+}
+
+#endif

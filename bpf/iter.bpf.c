@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Iterators: seeding a sandbox with what was there before it, and reading the records.
+ *
+ * Seeding is get-or-create and runs while the tracepoints are live, so a task that forks
+ * or execs meanwhile is recorded by whichever comes first.
+ */
+#include "kernel.h"
+#include "bytes.h"
+#include "identity.h"
+
+#include <sluice/iter.h>
+
+SEC("iter/task")
+int seed_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u32 sandbox;
+
+	if (!task || task->pid != task->tgid)
+		return 0;
+	sandbox = task_cgroup_sandbox(task);
+	if (sandbox)
+		process_enter(task, sandbox, SL_PROC_SEEDED);
+	return 0;
+}
+
+/* Membership ends with the sandbox: what detaching leaves of those whose row has gone. */
+SEC("iter/task")
+int unseed_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sl_process_key key;
+	struct sl_owner *state;
+
+	if (!task)
+		return 0;
+	state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	if (!state || sandbox_exists(state->sandbox))
+		return 0;
+	key = process_key(task);
+	bpf_map_delete_elem(&procs, &key);
+	bpf_task_storage_delete(&tasks, task);
+	return 0;
+}
+
+static __always_inline struct sock *file_sock(struct file *file)
+{
+	struct socket *socket = bpf_sock_from_file(file);
+
+	return socket ? socket->sk : NULL;
+}
+
+static __always_inline void seed_endpoints(struct sl_sock *rec, struct sock *sk)
+{
+	__be16 sport_be = BPF_CORE_READ((struct inet_sock *)sk, inet_sport);
+	__be16 dport_be = BPF_CORE_READ(sk, __sk_common.skc_dport);
+	__be32 addr_be[4];
+
+	if (rec->family == AF_INET) {
+		endpoint_v4(&rec->local, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr), sport_be);
+		endpoint_v4(&rec->remote, BPF_CORE_READ(sk, __sk_common.skc_daddr), dport_be);
+	} else {
+		BPF_CORE_READ_INTO(&addr_be, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32);
+		endpoint_v6(&rec->local, addr_be, sport_be);
+		BPF_CORE_READ_INTO(&addr_be, sk, __sk_common.skc_v6_daddr.in6_u.u6_addr32);
+		endpoint_v6(&rec->remote, addr_be, dport_be);
+	}
+	if (!dport_be)
+		__builtin_memset(&rec->remote, 0, sizeof(rec->remote));
+	rec->original = rec->remote;
+}
+
+/* Flags a socket's state implies, when its history was not seen. */
+static __always_inline __u32 seed_flags(struct sock *sk, __u8 state)
+{
+	if (state == TCP_LISTEN)
+		return SL_SOCK_LISTENING;
+	if (!BPF_CORE_READ(sk, __sk_common.skc_dport))
+		return 0;
+	return SL_SOCK_CONNECTED | SL_SOCK_ESTABLISHED;
+}
+
+/* Sockets that members held before: the first holder found stands as the owner. */
+SEC("iter/task_file")
+int seed_socks(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct sl_owner *state;
+	struct sl_sock *rec;
+	struct sock *sk;
+	__u16 family;
+
+	if (!task || !file)
+		return 0;
+	state = bpf_task_storage_get(&tasks, task->group_leader, NULL, 0);
+	if (!state)
+		return 0;
+	sk = file_sock(file);
+	if (!sk)
+		return 0;
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (family != AF_INET && family != AF_INET6)
+		return 0;
+	if (bpf_sk_storage_get(&socks, sk, NULL, 0))
+		return 0;
+	rec = bpf_sk_storage_get(&socks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!rec) {
+		count(state->sandbox, SL_COUNTER_SOCK_NOMEM);
+		return 0;
+	}
+	sock_init(rec, state, bpf_get_socket_cookie(sk), bpf_ktime_get_boot_ns(),
+		  SL_SOCK_PREEXISTING | SL_SOCK_FOREIGN);
+	rec->owner.tid = state->tgid;
+	BPF_CORE_READ_STR_INTO(&rec->owner.comm, task, comm);
+	rec->owner.uid = BPF_CORE_READ(task, cred, uid.val);
+	rec->opener = rec->owner;
+	rec->family = family;
+	rec->type = BPF_CORE_READ(sk, sk_type);
+	rec->protocol = BPF_CORE_READ(sk, sk_protocol);
+	rec->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	seed_endpoints(rec, sk);
+	rec->flags |= seed_flags(sk, rec->state);
+	return 0;
+}
+
+/* Records of sockets whose sandbox has gone. */
+SEC("iter/task_file")
+int unseed_socks(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct sl_sock *rec;
+	struct sock *sk;
+
+	if (!ctx->task || !file)
+		return 0;
+	sk = file_sock(file);
+	if (!sk)
+		return 0;
+	rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
+	if (rec && !sandbox_exists(rec->owner.sandbox))
+		bpf_sk_storage_delete(&socks, sk);
+	return 0;
+}
+
+static __always_inline void live_bytes(struct sl_iter_sock *out, struct sl_sock *rec,
+				       struct sock *sk)
+{
+	struct tcp_bytes bytes;
+
+	out->bytes_sent = rec->bytes_sent;
+	out->bytes_received = rec->bytes_received;
+	out->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	if (rec->protocol != IPPROTO_TCP || rec->family == AF_PACKET || out->state == TCP_LISTEN)
+		return;
+	tcp_bytes_read(&bytes, (void *)sk, out->state, !(rec->flags & SL_SOCK_ACCEPTED));
+	out->bytes_sent = bytes.sent;
+	out->bytes_acked = bytes.acked;
+	out->bytes_received = bytes.received;
+}
+
+static __always_inline void live_holder(struct sl_iter_sock *out, struct task_struct *leader)
+{
+	struct sl_owner *state = bpf_task_storage_get(&tasks, leader, NULL, 0);
+
+	out->holder = process_key(leader);
+	out->holder_ns_pid = process_ns_pid(leader);
+	out->holder_uid = BPF_CORE_READ(leader, cred, uid.val);
+	BPF_CORE_READ_STR_INTO(&out->holder_comm, leader, comm);
+	if (!state) /* a holder outside the sandbox, whom nobody traced */
+		return;
+	out->holder_sandbox = state->sandbox;
+	out->holder_lineage = state->lineage;
+	out->holder_exe = state->exe;
+	out->holder_script = state->script;
+}
+
+/*
+ * Every descriptor of a recorded socket, in every network namespace: the record, what
+ * the socket itself says now, and who holds it. (iter/bpf_sk_storage_map would list the
+ * records themselves but does not load everywhere, and knows no holders.)
+ */
+SEC("iter/task_file")
+int dump_socks(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct sl_iter_sock out = {};
+	struct sl_sock *rec;
+	struct sock *sk;
+	__u64 cookie;
+
+	if (!task || !file)
+		return 0;
+	sk = file_sock(file);
+	if (!sk)
+		return 0;
+	rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
+	if (!rec && BPF_CORE_READ(sk, __sk_common.skc_family) == AF_PACKET) {
+		cookie = bpf_get_socket_cookie(sk);
+		rec = bpf_map_lookup_elem(&packets, &cookie);
+	}
+	if (!rec)
+		return 0;
+	live_bytes(&out, rec, sk);
+	live_holder(&out, task->group_leader);
+	out.fd = ctx->fd;
+	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}

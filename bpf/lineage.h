@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Lineages: the chain of images that led to a process, as one interned integer, so it
+ * costs a copy at fork and survives the death of every ancestor.
+ */
+#ifndef SLUICE_BPF_LINEAGE_H
+#define SLUICE_BPF_LINEAGE_H
+
+#include "exe.h"
+
+static __always_inline __u32 lineage_next_id(void)
+{
+	__u32 zero = 0;
+	struct sl_ids *last = bpf_map_lookup_elem(&ids, &zero);
+
+	return last ? __sync_fetch_and_add(&last->lineage, 1) + 1 : 0;
+}
+
+static __always_inline __u32 lineage_insert(struct sl_lineage *node)
+{
+	__u32 *found;
+
+	node->id = lineage_next_id();
+	if (!node->id || bpf_map_update_elem(&lineages, &node->id, node, BPF_NOEXIST))
+		goto full;
+	if (!bpf_map_update_elem(&lineage_index, &node->key, &node->id, BPF_NOEXIST))
+		return node->id;
+	bpf_map_delete_elem(&lineages, &node->id);
+	found = bpf_map_lookup_elem(&lineage_index, &node->key);
+	if (found) {
+		count(0, SL_COUNTER_LINEAGE_RACE);
+		return *found;
+	}
+full:
+	count(0, SL_COUNTER_LINEAGES_FULL);
+	return 0;
+}
+
+/*
+ * The lineage that `parent` becomes by executing `exe`. At SL_LINEAGE_DEPTH the leaf is
+ * replaced instead of extended, so a program that executes itself for ever can't fill
+ * the map.
+ */
+static __noinline __u32 lineage_extend(__u32 parent, __u32 exe, __u32 script, __u32 flags)
+{
+	struct sl_lineage *up = bpf_map_lookup_elem(&lineages, &parent);
+	struct sl_lineage node = {};
+	__u32 *found;
+
+	node.depth = 1;
+	if (up && up->depth >= SL_LINEAGE_DEPTH) {
+		parent = up->key.parent;
+		node.depth = up->depth;
+		flags |= SL_LINEAGE_CUT;
+	} else if (up) {
+		node.depth = up->depth + 1;
+	}
+	node.key.parent = parent;
+	node.key.exe = exe;
+	node.key.script = script;
+	node.key.flags = flags;
+	found = bpf_map_lookup_elem(&lineage_index, &node.key);
+	return found ? *found : lineage_insert(&node);
+}
+
+#endif

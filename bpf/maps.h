@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All maps, declared once. maps.bpf.c defines them (SL_DEFINE_MAPS); every other object
+ * has extern declarations that the BPF linker checks against the definitions. Sizes are
+ * defaults; the loader sets them.
+ */
+#ifndef SLUICE_BPF_MAPS_H
+#define SLUICE_BPF_MAPS_H
+
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include <sluice/counter.h>
+#include <sluice/event.h>
+#include <sluice/exe.h>
+#include <sluice/process.h>
+#include <sluice/sandbox.h>
+#include <sluice/sock.h>
+
+#ifdef SL_DEFINE_MAPS
+#define SL_MAP
+#else
+#define SL_MAP extern
+#endif
+
+/* --- settings and state of the set --- */
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_config);
+} config SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_ids);
+} ids SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__type(value, struct sl_counters);
+} counters SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__type(value, struct sl_sandbox);
+} sandboxes SEC(".maps");
+
+/* cgroup id -> sandbox id */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u64);
+	__type(value, __u32);
+} cgroups SEC(".maps");
+
+/* --- identity --- */
+
+/* What a socket hook copies; the row in `procs` has the rest. On thread-group leaders. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, __u32);
+	__type(value, struct sl_owner);
+} tasks SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct sl_process_key);
+	__type(value, struct sl_process);
+} procs SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct sl_exe);
+} exes SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct sl_exe_key);
+	__type(value, __u32);
+} exe_index SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct sl_lineage);
+} lineages SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct sl_lineage_key);
+	__type(value, __u32);
+} lineage_index SEC(".maps");
+
+/* --- sockets --- */
+
+/* An accepted socket starts as a copy of its listener's record (BPF_F_CLONE). */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, __u32);
+	__type(value, struct sl_sock);
+} socks SEC(".maps");
+
+/*
+ * AF_PACKET sockets by cookie. Nothing tells when one is closed, and a storage would go
+ * with it: the rows stay until user space finds that nobody holds the socket any more.
+ */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1024);
+	__type(key, __u64);
+	__type(value, struct sl_sock);
+} packets SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct sl_tuple);
+	__type(value, struct sl_tuple_owner);
+} tuples SEC(".maps");
+
+/* Tuples closed before an accepting side on this host had looked: a bounded memory. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sl_tuple);
+	__type(value, struct sl_tuple_owner);
+} closed_tuples SEC(".maps");
+
+/* Ring of closed sockets; ids.closed is the next slot, masked. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct sl_closed);
+} closed SEC(".maps");
+
+/* --- events --- */
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} ring SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_ring_ctl);
+} ring_ctl SEC(".maps");
+
+#endif

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Ownership: the cgroup hooks of sockets. All run in the context of the caller.
+ *
+ *	inet_create()       -> sock_create    never for sockets of the kernel's own
+ *	inet_stream_connect(), inet_dgram_connect()
+ *	                    -> connect4/6     before the address is used; no local port yet
+ *	udp_sendmsg() with a name -> sendmsg4/6
+ *	__inet_bind()       -> post_bind4/6   after the port was taken
+ *	inet_release()      -> sock_release   the last descriptor was closed
+ */
+#include "kernel.h"
+#include "bytes.h"
+
+static __always_inline void no_identity(void)
+{
+	count(0, SL_COUNTER_NO_IDENTITY);
+}
+
+/* A record for a socket whose creation was not seen. */
+static __always_inline struct sl_sock *sock_adopt(struct bpf_sock *sk,
+						  const struct sl_owner *owner, __u64 cookie,
+						  __u64 now)
+{
+	struct sl_sock *rec;
+
+	rec = bpf_sk_storage_get(&socks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!rec) {
+		count(owner->sandbox, SL_COUNTER_SOCK_NOMEM);
+		return NULL;
+	}
+	sock_init(rec, owner, cookie, now, SL_SOCK_FOREIGN);
+	rec->family = sk->family;
+	rec->type = sk->type;
+	rec->protocol = sk->protocol;
+	count(owner->sandbox, SL_COUNTER_SOCK_UNSEEN);
+	return rec;
+}
+
+SEC("cgroup/sock_create")
+int on_sock_create(struct bpf_sock *ctx)
+{
+	struct sl_owner owner;
+	struct sl_sock *rec;
+
+	if (!owner_now(&owner)) {
+		no_identity();
+		return 1;
+	}
+	rec = bpf_sk_storage_get(&socks, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!rec) {
+		count(owner.sandbox, SL_COUNTER_SOCK_NOMEM);
+		return 1;
+	}
+	sock_init(rec, &owner, bpf_get_socket_cookie(ctx), bpf_ktime_get_boot_ns(), 0);
+	rec->netns_cookie = bpf_get_netns_cookie(ctx);
+	rec->family = ctx->family;
+	rec->type = ctx->type;
+	rec->protocol = ctx->protocol;
+	sock_event(SL_EVENT_OPEN, rec, rec->created_ns);
+	return 1;
+}
+
+/*
+ * `v6` is the hook's family, which is the address's and not the socket's: IPv6 UDP
+ * sockets take IPv4 addresses, and those run the hooks for IPv4.
+ */
+static __always_inline void remote_of(struct sl_endpoint *remote, struct bpf_sock_addr *ctx,
+				      bool v6)
+{
+	__be32 addr_be[4];
+
+	if (!v6) {
+		endpoint_v4(remote, ctx->user_ip4, ctx->user_port);
+		return;
+	}
+	addr_be[0] = ctx->user_ip6[0];
+	addr_be[1] = ctx->user_ip6[1];
+	addr_be[2] = ctx->user_ip6[2];
+	addr_be[3] = ctx->user_ip6[3];
+	endpoint_v6(remote, addr_be, ctx->user_port);
+}
+
+/* The record of the calling task's socket, with its owner brought up to date. */
+static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u64 now)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct sl_owner owner;
+	struct sl_sock *rec;
+	bool known;
+
+	if (!sk)
+		return NULL;
+	rec = sock_record(sk);
+	known = owner_now(&owner);
+	if (rec) {
+		/* MPTCP joins are made by a kworker, which owns nothing. */
+		if (known)
+			rec->owner = owner;
+		return rec;
+	}
+	if (!known) {
+		no_identity();
+		return NULL;
+	}
+	rec = sock_adopt(sk, &owner, bpf_get_socket_cookie(ctx), now);
+	if (rec)
+		rec->netns_cookie = bpf_get_netns_cookie(ctx);
+	return rec;
+}
+
+static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
+{
+	__u64 now = bpf_ktime_get_boot_ns();
+	struct sl_sock *rec = sock_for_call(ctx, now);
+
+	if (!rec)
+		return 1;
+	if (rec->flags & SL_SOCK_CONNECTED) {
+		/* connect(AF_UNSPEC) runs no hook: this is how a second connection shows. */
+		tuple_retire(rec);
+		rec->generation++;
+		rec->flags &= ~SL_SOCK_ESTABLISHED;
+		count(rec->owner.sandbox, SL_COUNTER_SOCK_DISCONNECT);
+	}
+	remote_of(&rec->remote, ctx, v6);
+	rec->original = rec->remote;
+	rec->connect_ns = now;
+	rec->flags |= SL_SOCK_CONNECTED;
+	count(rec->owner.sandbox, SL_COUNTER_SOCK_CONNECT);
+	sock_event(SL_EVENT_CONNECT, rec, now);
+	return 1;
+}
+
+SEC("cgroup/connect4")
+int on_connect4(struct bpf_sock_addr *ctx)
+{
+	return socket_connect(ctx, false);
+}
+
+SEC("cgroup/connect6")
+int on_connect6(struct bpf_sock_addr *ctx)
+{
+	return socket_connect(ctx, true);
+}
+
+static __always_inline __u32 endpoint_hash(const struct sl_endpoint *ep)
+{
+	__u32 hash = ep->addr_be[0] ^ ep->addr_be[1] * 31 ^ ep->addr_be[3] * 0x9e3779b1U;
+
+	hash = (hash ^ ep->port_be) * 0x85ebca6bU;
+	return (hash ^ hash >> 15) | 1; /* never 0, which is an empty slot */
+}
+
+/* True when the remote is not among the latest few: worth an event of its own. */
+static __always_inline bool sock_new_peer(struct sl_sock *rec, const struct sl_endpoint *remote)
+{
+	__u32 hash = endpoint_hash(remote);
+
+	for (int i = 0; i < SL_SOCK_PEERS; i++)
+		if (rec->peer_hash[i] == hash)
+			return false;
+	rec->peer_hash[rec->peers & (SL_SOCK_PEERS - 1)] = hash;
+	rec->peers++;
+	return true;
+}
+
+static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
+{
+	struct sl_endpoint remote;
+	struct sl_sock *rec;
+	__u64 now;
+
+	remote_of(&remote, ctx, v6);
+	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
+		return 1;
+	now = bpf_ktime_get_boot_ns();
+	rec = sock_for_call(ctx, now);
+	if (!rec)
+		return 1;
+	rec->flags |= SL_SOCK_SENT;
+	if (!(rec->flags & SL_SOCK_CONNECTED)) {
+		rec->remote = remote;
+		rec->original = remote;
+	}
+	if (sock_new_peer(rec, &remote))
+		sock_event(SL_EVENT_SEND, rec, now);
+	return 1;
+}
+
+SEC("cgroup/sendmsg4")
+int on_sendmsg4(struct bpf_sock_addr *ctx)
+{
+	return socket_sendmsg(ctx, false);
+}
+
+SEC("cgroup/sendmsg6")
+int on_sendmsg6(struct bpf_sock_addr *ctx)
+{
+	return socket_sendmsg(ctx, true);
+}
+
+static __always_inline struct sl_sock *sock_bound(struct bpf_sock *ctx)
+{
+	struct sl_sock *rec = bpf_sk_storage_get(&socks, ctx, NULL, 0);
+
+	if (!rec)
+		return NULL;
+	if (!(rec->flags & SL_SOCK_CONNECTED))
+		owner_now(&rec->owner);
+	rec->flags |= SL_SOCK_BOUND;
+	return rec;
+}
+
+static __always_inline void local_v6(struct sl_endpoint *local, struct bpf_sock *ctx)
+{
+	__be32 addr_be[4];
+
+	addr_be[0] = ctx->src_ip6[0];
+	addr_be[1] = ctx->src_ip6[1];
+	addr_be[2] = ctx->src_ip6[2];
+	addr_be[3] = ctx->src_ip6[3];
+	endpoint_v6(local, addr_be, bpf_htons(ctx->src_port));
+}
+
+SEC("cgroup/post_bind4")
+int on_post_bind4(struct bpf_sock *ctx)
+{
+	struct sl_sock *rec = sock_bound(ctx);
+
+	if (rec)
+		endpoint_v4(&rec->local, ctx->src_ip4, bpf_htons(ctx->src_port));
+	return 1;
+}
+
+SEC("cgroup/post_bind6")
+int on_post_bind6(struct bpf_sock *ctx)
+{
+	struct sl_sock *rec = sock_bound(ctx);
+
+	if (rec)
+		local_v6(&rec->local, ctx);
+	return 1;
+}
+
+/* UDP picks its port, and a connected socket its address, after the hooks above. */
+static __always_inline void sock_read_local(struct sl_sock *rec, struct bpf_sock *ctx)
+{
+	struct sock *sk = (void *)ctx;
+	__be32 addr_be[4];
+
+	if (rec->local.port_be)
+		return;
+	if (rec->family == AF_INET) {
+		endpoint_v4(&rec->local, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr),
+			    bpf_htons(BPF_CORE_READ(sk, __sk_common.skc_num)));
+		return;
+	}
+	BPF_CORE_READ_INTO(&addr_be, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32);
+	endpoint_v6(&rec->local, addr_be, bpf_htons(BPF_CORE_READ(sk, __sk_common.skc_num)));
+}
+
+SEC("cgroup/sock_release")
+int on_sock_release(struct bpf_sock *ctx)
+{
+	struct sl_sock *rec = bpf_sk_storage_get(&socks, ctx, NULL, 0);
+	struct sock *sk = (void *)ctx;
+	struct tcp_bytes bytes;
+
+	if (!rec || (rec->flags & SL_SOCK_RELEASED))
+		return 1;
+	rec->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	if (rec->protocol == IPPROTO_TCP && rec->state != TCP_LISTEN) {
+		tcp_bytes_read(&bytes, (void *)ctx, rec->state, !(rec->flags & SL_SOCK_ACCEPTED));
+		rec->bytes_sent = bytes.sent;
+		rec->bytes_acked = bytes.acked;
+		rec->bytes_received = bytes.received;
+	}
+	if (!rec->error)
+		rec->error = BPF_CORE_READ(sk, sk_err);
+	sock_read_local(rec, ctx);
+	sock_finish(rec);
+	return 1;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Per-CPU counters, one row a sandbox; row 0 is what belongs to none. The total of a
+ * counter is the sum over all rows.
+ */
+#ifndef SLUICE_COUNTER_H
+#define SLUICE_COUNTER_H
+
+#include <sluice/abi.h>
+
+/* Class of a counter, as in the outcome classes: what a reader should make of it. */
+enum sl_counter_class {
+	SL_COUNTER_FLOW,  /* ordinary work; conservation is stated over these */
+	SL_COUNTER_RACE,  /* expected, harmless */
+	SL_COUNTER_FAULT, /* something is wrong or too small; deserves a look */
+	SL_COUNTER_CLASS_MAX
+};
+
+/* X(NAME, class, "name", "what it means") */
+#define SL_COUNTERS(X)                                                                                  \
+	X(PROC_ENTERED, FLOW, "proc_entered", "processes that became members other than by fork")       \
+	X(PROC_FORKED, FLOW, "proc_forked", "processes forked by members")                              \
+	X(PROC_EXITED, FLOW, "proc_exited", "member processes whose last thread exited")                \
+	X(EXEC, FLOW, "exec", "images executed by members")                                             \
+	X(SOCK_CREATED, FLOW, "sock_created", "socket records created")                                 \
+	X(SOCK_DELETED, FLOW, "sock_deleted", "socket records closed")                                  \
+	X(SOCK_CONNECT, FLOW, "sock_connect", "connect() calls that reached the hook")                  \
+	X(SOCK_ACCEPT, FLOW, "sock_accept", "connections accepted by a member's listener")              \
+	X(SOCK_PEER_KNOWN, FLOW, "sock_peer_known", "accepted connections whose other end is known")    \
+	X(TUPLE_CREATED, FLOW, "tuple_created", "rows added to the map of live tuples")                 \
+	X(TUPLE_DELETED, FLOW, "tuple_deleted", "rows removed from the map of live tuples")             \
+	X(TUPLE_KEPT, FLOW, "tuple_kept", "closed tuples kept for a late look-up")                      \
+	X(CLOSED_KEPT, FLOW, "closed_kept", "closed sockets written to the ring of closed ones")        \
+	X(EVENT_SUBMITTED, FLOW, "event_submitted", "events put into the ring buffer")                  \
+	X(EVENT_WAKEUP, FLOW, "event_wakeup", "wake-ups of a sleeping consumer")                        \
+	X(SOCK_DISCONNECT, RACE, "sock_disconnect", "sockets connected anew after a disconnect")        \
+	X(TUPLE_REPLACED, RACE, "tuple_replaced", "a tuple was reused before its old row had gone")     \
+	X(EXE_RACE, RACE, "exe_race", "two processes interned one executable at once")                  \
+	X(LINEAGE_RACE, RACE, "lineage_race", "two processes interned one lineage at once")             \
+	X(PATH_RETRY, RACE, "path_retry", "a path changed while it was read, and was read again")       \
+	X(PROC_ADOPTED, RACE, "proc_adopted", "a task's record was rebuilt from the map of processes")  \
+	X(NO_IDENTITY, FAULT, "no_identity", "a socket call by a task that is no known member")         \
+	X(SOCK_UNSEEN, FAULT, "sock_unseen", "a socket used without a record of its creation")          \
+	X(EVENT_LOST, FAULT, "event_lost", "events dropped because the ring buffer was full")           \
+	X(TASK_NOMEM, FAULT, "task_nomem", "no memory for a task's record")                             \
+	X(SOCK_NOMEM, FAULT, "sock_nomem", "no memory for a socket's record")                           \
+	X(PROCS_FULL, FAULT, "procs_full", "map of processes full")                                     \
+	X(EXES_FULL, FAULT, "exes_full", "map of executables full")                                     \
+	X(LINEAGES_FULL, FAULT, "lineages_full", "map of lineages full")                                \
+	X(TUPLES_FULL, FAULT, "tuples_full", "map of live tuples full")                                 \
+	X(PACKETS_FULL, FAULT, "packets_full", "map of AF_PACKET sockets full")                         \
+	X(EXE_COLLISION, FAULT, "exe_collision", "too many executables with one path hash")             \
+	X(EXE_READ, FAULT, "exe_read", "a task's executable could not be read")                         \
+	X(SCRATCH_BUSY, FAULT, "scratch_busy", "no scratch buffer free")                                \
+	X(PROG_MISSING, FAULT, "prog_missing", "a trampoline found no program behind it")
+
+enum sl_counter {
+#define X(name, class, text, help) SL_COUNTER_##name,
+	SL_COUNTERS(X)
+#undef X
+	SL_COUNTER_MAX
+};
+
+/* Value of map `counters` (per-CPU), keyed by sandbox id. */
+struct sl_counters {
+	__u64 n[SL_COUNTER_MAX];
+	__u64 event_lost[16]; /* by enum sl_event_kind */
+};
+
+#endif

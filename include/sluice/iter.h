@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the pinned iterators write when they are read as files. */
+#ifndef SLUICE_ITER_H
+#define SLUICE_ITER_H
+
+#include <sluice/abi.h>
+#include <sluice/sock.h>
+
+/*
+ * iters/socks, one for each descriptor of a recorded socket: a struct sl_sock, followed
+ * by this, with what the socket itself says now and who holds it.
+ */
+struct sl_iter_sock {
+	__u64 bytes_sent;
+	__u64 bytes_acked;
+	__u64 bytes_received;
+	struct sl_process_key holder;
+	__u32 holder_ns_pid;
+	__u32 holder_uid;
+	__u32 holder_sandbox; /* this and the next are 0 for a holder that is no member */
+	__u32 holder_lineage;
+	__u32 holder_exe;
+	__u32 holder_script;
+	__u32 fd;
+	__u32 state; /* TCP_* */
+	char holder_comm[SL_COMM_LEN];
+};
+
+#endif

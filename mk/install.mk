@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# DESTDIR is put before every path, PREFIX is where the files will be used.
+
+DESTDIR ?=
+PREFIX ?= /usr/local
+INSTALL ?= install
+
+BINDIR := $(DESTDIR)$(PREFIX)/bin
+COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
+MANDIR := $(DESTDIR)$(PREFIX)/share/man/man8
+DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/sluice
+MAN := $(wildcard man/sluice.8)
+
+$(O)/sluice.bash: $(O)/sluice
+	$(call say,GEN,$@)
+	$(Q)$(abspath $<) completion bash >$@
+
+install: $(O)/sluice $(O)/sluice.bash ## Install sluice below DESTDIR and PREFIX
+	$(Q)$(INSTALL) -D -m 755 $(O)/sluice '$(BINDIR)/sluice'
+	$(Q)$(INSTALL) -D -m 644 $(O)/sluice.bash '$(COMPLETION)'
+	$(Q)$(INSTALL) -d '$(DOCDIR)'
+	$(Q)$(INSTALL) -m 644 LICENSE $(wildcard LICENSES/*.txt) '$(DOCDIR)'
+	$(if $(MAN),$(Q)$(INSTALL) -D -m 644 $(MAN) '$(MANDIR)/sluice.8')
+
+uninstall: ## Remove what install put there
+	rm -f '$(BINDIR)/sluice' '$(COMPLETION)' '$(MANDIR)/sluice.8'
+	rm -rf '$(DOCDIR)'

@@ -1,0 +1,167 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What building and testing need, in one table: how to see that it is there, and the
+# Debian package that brings it.
+#
+#	deps.sh install		installs what is missing (root, apt-get)
+#	deps.sh probe FILE	writes what make wants to know, fails if the build can't work
+#	deps.sh need GROUP	fails, naming what is missing of a group
+#	deps.sh list		prints the packages with their reasons
+set -euo pipefail
+
+CC=${CC:-gcc}
+CLANG=${CLANG:-clang}
+BPFTOOL=${BPFTOOL:-bpftool}
+PKG_CONFIG=${PKG_CONFIG:-pkg-config}
+export PATH="$PATH:/usr/sbin:/sbin"
+
+# group | package | probe | reason. Probes: cmd NAME, pkg MODULE [VERSION], header NAME,
+# runtime NAME (a library of clang's compiler-rt).
+table()
+{
+	cat <<-END
+	build|gcc|cmd $CC|compiles the user side
+	build|libc6-dev|header stdio.h|C library and kernel interface headers
+	build|clang|cmd $CLANG|compiles the BPF programs
+	build|bpftool|cmd $BPFTOOL|links the BPF objects, generates the skeleton
+	build|pkg-config|cmd $PKG_CONFIG|finds the libraries
+	build|libbpf-dev|pkg libbpf 1.1|loads the BPF programs
+	build|libelf-dev|pkg libelf|libbpf reads its objects with it
+	build|zlib1g-dev|pkg zlib|libelf needs it
+	build|libjson-c-dev|pkg json-c|JSON output
+	build|libssl-dev|pkg libcrypto|SHA-256 of executables
+	test|libcriterion-dev|pkg criterion|the test runner
+	test|liburing-dev|pkg liburing|the test workload opens sockets through io_uring
+	test|iproute2|cmd ip|tests make network namespaces
+	test|curl|cmd curl|an everyday client for tests and the demo
+	test|socat|cmd socat|servers and odd clients for tests and the demo
+	fuzz|libclang-rt-dev|runtime fuzzer|libFuzzer and clang's sanitizers
+	fuzz|llvm|cmd llvm-symbolizer|names in the reports of libFuzzer
+	lint|clang-format|cmd clang-format|checks the format
+	lint|clang-tidy|cmd clang-tidy|static checks
+	END
+}
+
+present()
+{
+	local kind=$1 what=$2 version=${3:-0}
+
+	case $kind in
+	cmd) command -v "$what" >/dev/null ;;
+	pkg) "$PKG_CONFIG" --atleast-version="$version" "$what" 2>/dev/null ;;
+	header) echo "#include <$what>" | "$CC" -fsyntax-only -x c - 2>/dev/null ;;
+	runtime)
+		# clang answers with a bare name when it has no such file.
+		[ -e "$("$CLANG" -print-file-name="libclang_rt.$what-$(uname -m).a" 2>/dev/null)" ] ||
+			[ -e "$("$CLANG" -print-runtime-dir 2>/dev/null)/libclang_rt.$what.a" ]
+		;;
+	esac
+}
+
+# Prints the rows "package|thing" of the groups given that are missing.
+missing()
+{
+	local group package probe kind what version
+
+	while IFS='|' read -r group package probe _; do
+		[[ " $* " == *" $group "* ]] || continue
+		read -r kind what version <<<"$probe"
+		present "$kind" "$what" ${version:+"$version"} && continue
+		case $kind in
+		header) what="<$what>" ;;
+		runtime) what="libclang_rt.$what" ;;
+		pkg) what="library $what${version:+ >= $version}" ;;
+		esac
+		echo "$package|$what"
+	done < <(table)
+}
+
+packages_of()
+{
+	cut -d'|' -f1 <<<"$1" | sort -u | tr '\n' ' '
+}
+
+# $1: what can't be done, $2: rows of missing()
+complain()
+{
+	{
+		echo "error: $1; missing:"
+		awk -F'|' '{ printf "  %-22s Debian package %s\n", $2, $1 }' <<<"$2"
+		echo "Run \`make deps\` as root, or: apt-get install $(packages_of "$2")"
+	} >&2
+}
+
+need()
+{
+	local rows
+
+	rows=$(missing build "$@")
+	[ -z "$rows" ] || { complain "can't build${1:+ what \`$1\` needs}" "$rows"; exit 1; }
+}
+
+apt()
+{
+	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@" </dev/null
+}
+
+install_missing()
+{
+	local rows package
+	local -a packages
+
+	rows=$(missing build test fuzz lint)
+	[ -n "$rows" ] || return 0
+	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+		complain "can't install packages without root and apt-get" "$rows"
+		exit 1
+	fi
+
+	read -r -a packages <<<"$(packages_of "$rows")"
+	echo "installing ${packages[*]}"
+	for package in "${packages[@]}"; do
+		apt-cache show "$package" >/dev/null 2>&1 || { apt update; break; }
+	done
+	# Lists that are there may be too old to fetch from: a second try with new ones.
+	apt install --no-install-recommends "${packages[@]}" ||
+		{ apt update && apt install --no-install-recommends "${packages[@]}"; }
+
+	# The packages of another release may be older than what is needed.
+	rows=$(missing build test fuzz lint)
+	[ -z "$rows" ] || { complain "the packages installed don't bring all" "$rows"; exit 1; }
+}
+
+# $1: the file that make includes. Shown once: make calls this when the file is old.
+probe()
+{
+	local libs="libbpf libelf zlib json-c libcrypto" group rows
+
+	need
+	for group in test fuzz lint; do
+		rows=$(missing "$group")
+		printf '  %-8s %s: %s\n' PROBE "$group" "${rows:+no, needs $(packages_of "$rows")}"
+	done | sed 's/: $/: yes/'
+	{
+		echo "# Written by tools/deps.sh"
+		# shellcheck disable=SC2086 # a list of modules
+		echo "PKG_CFLAGS := $("$PKG_CONFIG" --cflags $libs)"
+		# shellcheck disable=SC2086
+		echo "PKG_LIBS := $("$PKG_CONFIG" --libs $libs)"
+		if [ -z "$(missing test)" ]; then
+			echo "TEST_CFLAGS := $("$PKG_CONFIG" --cflags criterion liburing)"
+			echo "TEST_LIBS := $("$PKG_CONFIG" --libs criterion)"
+			echo "LOAD_LIBS := $("$PKG_CONFIG" --libs liburing)"
+		fi
+	} >"$1"
+}
+
+case ${1:-} in
+install) install_missing ;;
+probe) probe "${2:?the file to write}" ;;
+need) need "${2:?a group: test, fuzz or lint}" ;;
+list) table | awk -F'|' '{ printf "%-18s %s\n", $2, $4 }' ;;
+*)
+	echo "usage: $0 { install | probe FILE | need GROUP | list }" >&2
+	exit 2
+	;;
+esac

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sock resolve: who owns the socket with these two ends. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/parse.h"
+#include "cli/sock_query.h"
+
+struct resolve_options {
+	const char *netns;
+};
+
+static const struct sl_option resolve_options[] = {
+	SL_OPTION(TEXT, struct resolve_options, netns, "netns", 'n', "COOKIE",
+		  "in the network namespace of this cookie (netns_cookie of 'sock show')"),
+	{ 0 },
+};
+
+/* The best answer so far, and how many are as good. */
+struct candidate {
+	struct sl_sock sock;
+	unsigned int score;
+	unsigned int count;
+};
+
+struct resolve {
+	struct sl_sock_ends ends;
+	struct sl_sock_ends other_ends; /* the same, seen from the other end */
+	struct candidate found;
+	struct candidate other;
+	__u64 cookie; /* of the socket, when the map of tuples knew it; else 0 */
+};
+
+static bool same_end(const struct sl_endpoint *a, const struct sl_endpoint *b)
+{
+	return a->port_be == b->port_be && !memcmp(a->addr_be, b->addr_be, sizeof(a->addr_be));
+}
+
+/* Bound to a port on all addresses. */
+static bool any_address(const struct sl_endpoint *end)
+{
+	return !end->addr_be[0] && !end->addr_be[1] && !end->addr_be[3];
+}
+
+unsigned int sl_sock_ends_match(const struct sl_sock_ends *ends, const struct sl_sock *sock)
+{
+	bool local, remote = same_end(&sock->remote, &ends->remote);
+
+	if (ends->netns_cookie && sock->netns_cookie != ends->netns_cookie)
+		return 0;
+	if (sock->family != AF_INET && sock->family != AF_INET6)
+		return 0;
+	local = same_end(&sock->local, &ends->local);
+	if (!ends->udp) {
+		bool tcp = sock->protocol == IPPROTO_TCP || sock->protocol == IPPROTO_MPTCP;
+
+		return tcp && local && remote ? 3 : 0;
+	}
+	if (sock->protocol != IPPROTO_UDP)
+		return 0;
+	if (local && remote)
+		return 3;
+	if (!local && (!any_address(&sock->local) || sock->local.port_be != ends->local.port_be))
+		return 0;
+	if (remote)
+		return 2;
+	/* It may send to many, of which the record has the latest. */
+	return sock->flags & SL_SOCK_CONNECTED ? 0 : 1;
+}
+
+static void offer(struct candidate *candidate, const struct sl_sock *sock, unsigned int score)
+{
+	if (!score || score < candidate->score)
+		return;
+	if (score > candidate->score)
+		candidate->count = 0;
+	/* Of sockets that are as good the latest one stands. */
+	if (!candidate->count || sock->created_ns >= candidate->sock.created_ns)
+		candidate->sock = *sock;
+	candidate->score = score;
+	candidate->count++;
+}
+
+static int match_sock(const struct sl_sock *sock, void *arg)
+{
+	struct resolve *resolve = arg;
+
+	if (resolve->cookie && sock->cookie == resolve->cookie)
+		offer(&resolve->found, sock, 4);
+	else
+		offer(&resolve->found, sock, sl_sock_ends_match(&resolve->ends, sock));
+	offer(&resolve->other, sock, sl_sock_ends_match(&resolve->other_ends, sock));
+	return 0;
+}
+
+/* All that the map of tuples keeps of a connection whose record is gone. */
+static void from_tuple(struct resolve *resolve, const struct sl_tuple_owner *owner)
+{
+	struct sl_sock sock = {
+		.cookie = owner->cookie,
+		.netns_cookie = resolve->ends.netns_cookie,
+		.owner = owner->owner,
+		.opener = owner->owner,
+		.local = resolve->ends.local,
+		.remote = resolve->ends.remote,
+		.flags = SL_SOCK_CONNECTED | SL_SOCK_ESTABLISHED | SL_SOCK_RELEASED,
+		.family = AF_INET6,
+		.type = SOCK_STREAM,
+		.protocol = IPPROTO_TCP,
+	};
+
+	if (sock.local.addr_be[2] == htonl(0xffff))
+		sock.family = AF_INET;
+	offer(&resolve->found, &sock, 4);
+}
+
+/* *where says in which state the socket was found; NULL: it was not. */
+static int search(struct sl_query *query, struct resolve *resolve, const char **where)
+{
+	struct sl_tuple_owner owner;
+	bool tuple = false;
+	int ret;
+
+	if (!resolve->ends.udp) {
+		ret = sl_tuple_resolve(query->set, &resolve->ends.local, &resolve->ends.remote,
+				       resolve->ends.netns_cookie, &owner);
+		if (ret && ret != -ENOENT)
+			return ret;
+		tuple = !ret;
+		resolve->cookie = tuple ? owner.cookie : 0;
+	}
+	ret = sl_socks_each(query->set, match_sock, resolve);
+	if (ret)
+		return ret;
+	*where = "live";
+	if (resolve->found.score && (!tuple || resolve->found.score == 4))
+		return 0;
+	*where = "closed";
+	ret = sl_closed_each(query->set, match_sock, resolve);
+	if (!ret && tuple && resolve->found.score < 4)
+		from_tuple(resolve, &owner);
+	if (!resolve->found.score)
+		*where = NULL;
+	return ret;
+}
+
+struct resolve_record {
+	const char *found;
+	__u32 matches;
+	const struct sl_view_sock *socket;
+	const struct sl_view_sock *other_end;
+};
+
+static bool ambiguous(const void *record)
+{
+	return ((const struct resolve_record *)record)->matches > 1;
+}
+
+static const struct sl_field resolve_fields[] = {
+	SL_FIELD_TEXT(struct resolve_record, found, NULL),
+	/* Sockets that answer equally well, when there are several (SO_REUSEPORT). */
+	SL_FIELD_UINT(struct resolve_record, matches, NULL, .present = ambiguous),
+	SL_FIELD_OBJECT_PTR(struct resolve_record, socket, NULL, sl_view_sock_fields),
+	SL_FIELD_OBJECT_PTR(struct resolve_record, other_end, NULL, sl_view_sock_fields,
+			    .flags = SL_FIELD_NULL),
+	{ 0 },
+};
+
+static int print_found(struct sl_cli *cli, struct sl_query *query, const struct resolve *resolve,
+		       const char *where)
+{
+	struct sl_view_sock socket, other;
+	struct resolve_record record = {
+		.found = where,
+		.matches = resolve->found.count,
+		.socket = &socket,
+	};
+	int ret = sl_view_sock_fill(&socket, &resolve->found.sock, query->source);
+
+	if (!ret && resolve->other.count == 1) {
+		ret = sl_view_sock_fill(&other, &resolve->other.sock, query->source);
+		record.other_end = &other;
+	}
+	return ret ? ret : sl_print_record(&cli->output, resolve_fields, &record);
+}
+
+static int parse_end(struct sl_cli *cli, const char *word, struct sl_endpoint *end)
+{
+	if (!sl_parse_endpoint(word, end))
+		return 0;
+	sl_err_set(&cli->err, EINVAL, "'%s' is no address with a port", word);
+	return sl_err_hint(&cli->err, "write 192.0.2.1:443 or [2001:db8::1]:443");
+}
+
+static int parse_arguments(struct sl_cli *cli, const struct resolve_options *options, char **argv,
+			   struct sl_sock_ends *ends)
+{
+	uint64_t netns = 0;
+	int ret;
+
+	ends->udp = !strcmp(argv[0], "udp");
+	if (!ends->udp && strcmp(argv[0], "tcp") != 0)
+		return sl_err_set(&cli->err, EINVAL, "'%s' is neither tcp nor udp", argv[0]);
+	if (options->netns && sl_parse_u64(options->netns, 1, UINT64_MAX, &netns))
+		return sl_err_set(&cli->err, EINVAL, "'%s' is no cookie of a network namespace",
+				  options->netns);
+	ends->netns_cookie = netns;
+	ret = parse_end(cli, argv[1], &ends->local);
+	return ret ? ret : parse_end(cli, argv[2], &ends->remote);
+}
+
+static int sock_resolve(struct sl_cli *cli, const void *values, int argc, char **argv)
+{
+	_cleanup_(sl_query_close) struct sl_query query = { 0 };
+	struct resolve resolve = { 0 };
+	const char *where = NULL;
+	int ret = parse_arguments(cli, values, argv, &resolve.ends);
+
+	(void)argc;
+	if (!ret)
+		ret = sl_query_open(&query, cli);
+	if (ret)
+		return ret;
+	/* The other end may be in another namespace of this host. */
+	resolve.other_ends = (struct sl_sock_ends){
+		.local = resolve.ends.remote,
+		.remote = resolve.ends.local,
+		.udp = resolve.ends.udp,
+	};
+	sl_query_digests(&query);
+	ret = search(&query, &resolve, &where);
+	if (ret)
+		return sl_err_sys(&cli->err, -ret, "reading the sockets of %s", cli->set_dir);
+	if (where)
+		return print_found(cli, &query, &resolve, where);
+	sl_err_set(&cli->err, ENOENT, "no %s socket %s to %s is known, open or closed lately",
+		   argv[0], argv[1], argv[2]);
+	return sl_err_hint(&cli->err, "LOCAL is the end whose owner is asked for; the other end's "
+				      "owner is found with the two exchanged");
+}
+
+const struct sl_command sl_cmd_sock_resolve = {
+	.name = "resolve",
+	.summary = "find the owner of a connection by its two ends",
+	.synopsis = "tcp|udp LOCAL REMOTE",
+	.details = "Looks at open sockets, then at those closed lately, and says which (`found`).\n"
+		   "Exits with 1 when there is none.",
+	.options = resolve_options,
+	.options_size = sizeof(struct resolve_options),
+	.run = sock_resolve,
+	.min_args = 3,
+	.max_args = 3,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Probes that ask the kernel by loading the smallest program, or making a map. */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "kernel/feature_private.h"
+
+/* return 0; */
+static const struct bpf_insn nothing[] = {
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+	{ .code = BPF_JMP | BPF_EXIT },
+};
+
+static enum sl_feature_state unprivileged(char value[SL_FEATURE_VALUE_MAX])
+{
+	snprintf(value, SL_FEATURE_VALUE_MAX, "not tried: it takes the capabilities above");
+	return SL_FEATURE_UNKNOWN;
+}
+
+/* Of libbpf's probes and of loads: 1 or an fd, 0, or -errno. */
+static enum sl_feature_state verdict(int rc, char value[SL_FEATURE_VALUE_MAX])
+{
+	if (rc < 0)
+		snprintf(value, SL_FEATURE_VALUE_MAX, "%s", strerror(-rc));
+	return rc > 0 ? SL_FEATURE_YES : SL_FEATURE_NO;
+}
+
+enum sl_feature_state sl_probe_helper(const struct sl_feature_run *run, const char *arg,
+				      char value[SL_FEATURE_VALUE_MAX])
+{
+	static const struct {
+		const char *name;
+		enum bpf_func_id id;
+	} known[] = { { "loop", BPF_FUNC_loop } };
+
+	if (!run->may_bpf)
+		return unprivileged(value);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(known[i].name, arg))
+			return verdict(libbpf_probe_bpf_helper(BPF_PROG_TYPE_CGROUP_SOCK_ADDR,
+							       known[i].id, NULL),
+				       value);
+	return SL_FEATURE_UNKNOWN;
+}
+
+enum sl_feature_state sl_probe_map(const struct sl_feature_run *run, const char *arg,
+				   char value[SL_FEATURE_VALUE_MAX])
+{
+	static const struct {
+		const char *name;
+		enum bpf_map_type type;
+	} known[] = { { "ringbuf", BPF_MAP_TYPE_RINGBUF },
+		      { "task_storage", BPF_MAP_TYPE_TASK_STORAGE },
+		      { "sk_storage", BPF_MAP_TYPE_SK_STORAGE } };
+
+	if (!run->may_bpf)
+		return unprivileged(value);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(known[i].name, arg))
+			return verdict(libbpf_probe_bpf_map_type(known[i].type, NULL), value);
+	return SL_FEATURE_UNKNOWN;
+}
+
+enum sl_feature_state sl_probe_program(const struct sl_feature_run *run, const char *arg,
+				       char value[SL_FEATURE_VALUE_MAX])
+{
+	static const struct {
+		const char *name;
+		enum bpf_prog_type type;
+	} known[] = { { "cgroup_sock", BPF_PROG_TYPE_CGROUP_SOCK },
+		      { "cgroup_sock_addr", BPF_PROG_TYPE_CGROUP_SOCK_ADDR },
+		      { "sock_ops", BPF_PROG_TYPE_SOCK_OPS },
+		      { "cgroup_skb", BPF_PROG_TYPE_CGROUP_SKB } };
+
+	if (!run->may_bpf)
+		return unprivileged(value);
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(known[i].name, arg))
+			return verdict(libbpf_probe_bpf_prog_type(known[i].type, NULL), value);
+	return SL_FEATURE_UNKNOWN;
+}
+
+/* A kernel that can link to cgroups gets as far as looking at the bad descriptor. */
+enum sl_feature_state sl_probe_cgroup_link(const struct sl_feature_run *run, const char *arg,
+					   char value[SL_FEATURE_VALUE_MAX])
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_CGROUP_INET_SOCK_CREATE);
+	_cleanup_fd_ int prog = -1;
+	int link;
+
+	(void)arg;
+	if (!run->may_bpf)
+		return unprivileged(value);
+	prog = bpf_prog_load(BPF_PROG_TYPE_CGROUP_SOCK, "sl_probe", "GPL", nothing,
+			     ARRAY_SIZE(nothing), &opts);
+	if (prog < 0)
+		return verdict(prog, value);
+	link = bpf_link_create(prog, -1, BPF_CGROUP_INET_SOCK_CREATE, NULL);
+	if (link >= 0)
+		close(link);
+	return link == -EBADF ? SL_FEATURE_YES : verdict(link, value);
+}
+
+/* Loads a program of a type that is tied to something in the kernel's BTF. */
+static enum sl_feature_state try_attach_point(const struct sl_feature_run *run,
+					      enum bpf_prog_type type, enum bpf_attach_type attach,
+					      const char *name, __u32 kind,
+					      char value[SL_FEATURE_VALUE_MAX])
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach);
+	_cleanup_fd_ int fd = -1;
+	__s32 id;
+
+	if (!run->btf) {
+		snprintf(value, SL_FEATURE_VALUE_MAX, "not tried: it takes the kernel's BTF");
+		return SL_FEATURE_UNKNOWN;
+	}
+	id = btf__find_by_name_kind(run->btf, name, kind);
+	if (id < 0) {
+		snprintf(value, SL_FEATURE_VALUE_MAX, "the kernel has no %s", name);
+		return SL_FEATURE_NO;
+	}
+	if (!run->may_bpf)
+		return unprivileged(value);
+	opts.attach_btf_id = (__u32)id;
+	fd = bpf_prog_load(type, "sl_probe", "GPL", nothing, ARRAY_SIZE(nothing), &opts);
+	/* A descriptor may be 0. */
+	return verdict(fd >= 0 ? 1 : fd, value);
+}
+
+enum sl_feature_state sl_probe_tracepoint(const struct sl_feature_run *run, const char *arg,
+					  char value[SL_FEATURE_VALUE_MAX])
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "btf_trace_%s", arg);
+	return try_attach_point(run, BPF_PROG_TYPE_TRACING, BPF_TRACE_RAW_TP, name,
+				BTF_KIND_TYPEDEF, value);
+}
+
+enum sl_feature_state sl_probe_iterator(const struct sl_feature_run *run, const char *arg,
+					char value[SL_FEATURE_VALUE_MAX])
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "bpf_iter_%s", arg);
+	return try_attach_point(run, BPF_PROG_TYPE_TRACING, BPF_TRACE_ITER, name, BTF_KIND_FUNC,
+				value);
+}
+
+/* Loading makes no trampoline, attaching does: kernels without it refuse only then. */
+enum sl_feature_state sl_probe_fentry(const struct sl_feature_run *run, const char *arg,
+				      char value[SL_FEATURE_VALUE_MAX])
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY);
+	_cleanup_fd_ int prog = -1;
+	_cleanup_fd_ int link = -1;
+	__s32 id;
+
+	(void)arg;
+	if (!run->btf || !run->may_bpf)
+		return unprivileged(value);
+	/* Called by bpf(BPF_PROG_TEST_RUN) only: nobody runs the program meanwhile. */
+	id = btf__find_by_name_kind(run->btf, "bpf_fentry_test1", BTF_KIND_FUNC);
+	if (id < 0) {
+		snprintf(value, SL_FEATURE_VALUE_MAX, "not tried: no function to try it on");
+		return SL_FEATURE_UNKNOWN;
+	}
+	opts.attach_btf_id = (__u32)id;
+	prog = bpf_prog_load(BPF_PROG_TYPE_TRACING, "sl_probe", "GPL", nothing, ARRAY_SIZE(nothing),
+			     &opts);
+	if (prog < 0)
+		return verdict(prog, value);
+	link = bpf_raw_tracepoint_open(NULL, prog);
+	return verdict(link >= 0 ? 1 : link, value);
+}
+
+enum sl_feature_state sl_probe_bpf_lsm(const struct sl_feature_run *run, const char *arg,
+				       char value[SL_FEATURE_VALUE_MAX])
+{
+	enum sl_feature_state state;
+
+	(void)arg;
+	state = try_attach_point(run, BPF_PROG_TYPE_LSM, BPF_LSM_MAC, "bpf_lsm_socket_create",
+				 BTF_KIND_FUNC, value);
+	/* It loads without being active, and would then never run. */
+	return state == SL_FEATURE_YES ? sl_probe_lsm(run, "bpf", value) : state;
+}
+
+/* Came with memcg accounting in 5.11, which can't be asked for itself (libbpf's method). */
+enum sl_feature_state sl_probe_memcg(const struct sl_feature_run *run, const char *arg,
+				     char value[SL_FEATURE_VALUE_MAX])
+{
+	(void)arg;
+	if (!run->may_bpf)
+		return unprivileged(value);
+	return verdict(libbpf_probe_bpf_helper(BPF_PROG_TYPE_SOCKET_FILTER,
+					       BPF_FUNC_ktime_get_coarse_ns, NULL),
+		       value);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* An existing set: opening it from its pins, closing, destroying. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "kernel/bpffs.h"
+#include "kernel/set_private.h"
+
+static void set_close(struct sl_set *set)
+{
+	if (!set)
+		return;
+	for (int i = 0; i < SL_MAP_MAX; i++)
+		if (set->maps[i] >= 0)
+			close(set->maps[i]);
+	if (set->lock_fd >= 0)
+		close(set->lock_fd);
+	free(set);
+}
+
+void sl_set_free(struct sl_set **set)
+{
+	if (!set)
+		return;
+	set_close(*set);
+	*set = NULL;
+}
+
+static int no_set(const char *dir, int code, struct sl_err *err)
+{
+	if (code != ENOENT)
+		return sl_err_sys(err, code, "can't open the set at '%s'", dir);
+	sl_err_set(err, ENOENT, "nothing is attached: there is no set at '%s'", dir);
+	return sl_err_hint(err, "'sluice sandbox attach CGROUP' makes one, 'sluice run -- CMD' one "
+				"of its own");
+}
+
+static int open_maps(struct sl_set *set, struct sl_err *err)
+{
+	char path[PATH_MAX];
+	int rc;
+
+	for (int i = 0; i < SL_MAP_MAX; i++) {
+		rc = sl_set_path(path, set->dir, SL_SET_MAPS, sl_map_name(i));
+		if (rc)
+			return sl_err_sys(err, -rc, "'%s'", set->dir);
+		set->maps[i] = bpf_obj_get(path);
+		if (set->maps[i] < 0)
+			return no_set(set->dir, errno, err);
+	}
+	return 0;
+}
+
+static int map_entries(int fd, unsigned int *entries)
+{
+	struct bpf_map_info info = {};
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	*entries = info.max_entries;
+	return 0;
+}
+
+int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
+{
+	_cleanup_(sl_set_free) struct sl_set *set = calloc(1, sizeof(*set));
+	struct sl_config config;
+	__u32 zero = 0;
+	int rc;
+
+	if (!set)
+		return sl_err_sys(err, ENOMEM, "can't open a set");
+	set->lock_fd = -1;
+	memset(set->maps, -1, sizeof(set->maps));
+	if (strlen(dir) >= sizeof(set->dir))
+		return sl_err_sys(err, ENAMETOOLONG, "'%s'", dir);
+	strcpy(set->dir, dir);
+	rc = open_maps(set, err);
+	if (rc)
+		return rc;
+	if (bpf_map_lookup_elem(set->maps[SL_MAP_CONFIG], &zero, &config))
+		return sl_err_sys(err, errno, "can't read the settings of '%s'", dir);
+	if (config.schema != SL_SCHEMA) {
+		config.version[sizeof(config.version) - 1] = '\0';
+		sl_err_set(err, EPROTO, "the set at '%s' has schema %u (sluice %s), this is %d", dir,
+			   config.schema, config.version, SL_SCHEMA);
+		return sl_err_hint(err, "use the sluice that made it, or detach its sandboxes first");
+	}
+	rc = map_entries(set->maps[SL_MAP_COUNTERS], &set->max_sandboxes);
+	if (rc)
+		return sl_err_sys(err, -rc, "can't read the sizes of '%s'", dir);
+	set->closed_entries = config.closed_entries;
+	set->count_skb = config.count_skb;
+	*out = TAKE_PTR(set);
+	return 0;
+}
+
+int sl_set_destroy(const char *dir, struct sl_err *err)
+{
+	return sl_bpffs_remove(dir, err);
+}
+
+int sl_set_map_fd(const struct sl_set *set, enum sl_map map)
+{
+	return set->maps[map];
+}
+
+const char *sl_set_dir(const struct sl_set *set)
+{
+	return set->dir;
+}
+
+int sl_set_want_events(struct sl_set *set, unsigned int events)
+{
+	struct sl_config config;
+	__u32 zero = 0;
+
+	if (bpf_map_lookup_elem(set->maps[SL_MAP_CONFIG], &zero, &config))
+		return -errno;
+	config.events = events;
+	return bpf_map_update_elem(set->maps[SL_MAP_CONFIG], &zero, &config, BPF_EXIST) ? -errno :
+											   0;
+}
+
+int sl_iter_open(const struct sl_set *set, const char *name)
+{
+	_cleanup_fd_ int link = -1;
+	char path[PATH_MAX];
+	int fd;
+
+	if (sl_set_path(path, set->dir, SL_SET_ITERS, name))
+		return -ENAMETOOLONG;
+	link = bpf_obj_get(path);
+	if (link < 0)
+		return -errno;
+	fd = bpf_iter_create(link);
+	return fd < 0 ? -errno : fd;
+}
+
+int sl_iter_run(const struct sl_set *set, const char *name)
+{
+	_cleanup_fd_ int fd = sl_iter_open(set, name);
+	char buf[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	do {
+		n = read(fd, buf, sizeof(buf));
+	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
+	return n < 0 ? -errno : 0;
+}

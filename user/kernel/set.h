@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A set: one load of sluice's BPF programs with their maps, pinned in a directory of
+ * its own on bpffs.
+ *
+ *	<dir>/maps/NAME, <dir>/progs/NAME       what the programs share
+ *	<dir>/links/NAME                        tracepoints, one set-wide
+ *	<dir>/iters/NAME                        iterators that can be read as files
+ *	<dir>/sandbox/<id>/NAME                 the cgroup links of one sandbox
+ *
+ * Order of use: create or open; attach sandboxes; detach; free. Pins outlive the
+ * process; destroy() removes them.
+ *
+ * Invariants
+ * 1. A tracepoint runs before any cgroup program does: no socket call meets a task
+ *    whose identity could not have been recorded.
+ * 2. The directory is root-only (0700) and its owner holds a lock on it (flock) for as
+ *    long as a private set is in use; an unlocked private set is stale.
+ * 3. A set is opened only if its schema equals SL_SCHEMA.
+ */
+#ifndef SLUICE_USER_SET_H
+#define SLUICE_USER_SET_H
+
+#include <stdbool.h>
+
+#include <sluice/counter.h>
+#include <sluice/exe.h>
+#include <sluice/iter.h>
+#include <sluice/process.h>
+#include <sluice/sandbox.h>
+#include <sluice/sock.h>
+
+#include "base/err.h"
+
+/* The set that `sluice sandbox attach` uses and every query reads by default. */
+#define SL_BPFFS "/sys/fs/bpf"
+#define SL_SET_ROOT SL_BPFFS "/sluice"
+#define SL_SET_DEFAULT SL_SET_ROOT "/v1"
+
+enum sl_map {
+	SL_MAP_CONFIG,
+	SL_MAP_IDS,
+	SL_MAP_COUNTERS,
+	SL_MAP_SANDBOXES,
+	SL_MAP_CGROUPS,
+	SL_MAP_PROCS,
+	SL_MAP_EXES,
+	SL_MAP_LINEAGES,
+	SL_MAP_SOCKS,
+	SL_MAP_TUPLES,
+	SL_MAP_CLOSED_TUPLES,
+	SL_MAP_CLOSED,
+	SL_MAP_PACKETS,
+	SL_MAP_RING,
+	SL_MAP_RING_CTL,
+	SL_MAP_MAX
+};
+
+/* Sizes, 0 for the default; a size that is no power of two is rounded up. */
+struct sl_set_options {
+	unsigned int max_procs;
+	unsigned int max_exes;
+	unsigned int max_lineages;
+	unsigned int max_tuples;
+	unsigned int max_closed;
+	unsigned int ring_bytes;
+	unsigned int max_sandboxes;
+	unsigned int events; /* SL_EVENT_BIT mask of kinds to record from the start */
+	bool count_skb;      /* count UDP bytes by cgroup_skb even where calls can be counted */
+};
+
+struct sl_set;
+
+/*
+ * Loads the programs, attaches the tracepoints and pins everything below `dir`, which
+ * must not exist; its parents are made. bpffs is mounted at /sys/fs/bpf when it isn't.
+ * On failure nothing of `dir` is left. The caller owns *out and frees it.
+ */
+int sl_set_create(struct sl_set **out, const char *dir, const struct sl_set_options *options,
+		  struct sl_err *err);
+
+/* Opens a set from its pins. -ENOENT when there is none, -EPROTO for another schema. */
+int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err);
+
+/* Closes descriptors; pins stay, and with them all that is attached. */
+void sl_set_free(struct sl_set **set);
+
+/*
+ * Chooses the kinds of events that are put into the ring buffer (SL_EVENT_BIT mask, 0
+ * for none): a consumer's business, since without one they would only fill it.
+ */
+int sl_set_want_events(struct sl_set *set, unsigned int events);
+
+/* Detaches and unpins all of the set at `dir`. Missing pins are no error. */
+int sl_set_destroy(const char *dir, struct sl_err *err);
+
+/* Borrowed descriptor of a map, valid as long as the set; never negative. */
+int sl_set_map_fd(const struct sl_set *set, enum sl_map map);
+
+const char *sl_set_dir(const struct sl_set *set);
+
+/*
+ * Makes a sandbox of the cgroup at `cgroup` (a path in the cgroup2 file system), seeds
+ * its processes and their sockets, and attaches the cgroup programs. All or nothing.
+ * `name` may be NULL: the cgroup's last component then. *id is the new sandbox's.
+ * -EEXIST when the cgroup, or one above or below it, is a sandbox of this set already.
+ */
+int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, unsigned int *id,
+		      struct sl_err *err);
+
+/* Removes the cgroup links, then the sandbox's rows. -ENOENT when there is none. */
+int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err);
+
+/* Calls `fn` for each sandbox, stops when it returns non-zero and returns that. */
+int sl_sandbox_each(struct sl_set *set, int (*fn)(const struct sl_sandbox *sandbox, void *arg),
+		    void *arg);
+
+/* Sum of a sandbox's counters over all CPUs; id 0 is what belongs to no sandbox. */
+int sl_counters_read(struct sl_set *set, unsigned int id, struct sl_counters *out);
+
+/* Sum over all sandboxes and id 0. */
+int sl_counters_total(struct sl_set *set, struct sl_counters *out);
+
+/*
+ * Calls `fn` once for each descriptor of a recorded socket, on the whole host: with the
+ * record, its byte counts and state as of now, and the holder. A socket that several
+ * hold comes several times.
+ */
+typedef int (*sl_holder_fn)(const struct sl_sock *sock, const struct sl_iter_sock *holder,
+			    void *arg);
+int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg);
+
+/* The same once a socket. `fn` as in sl_sandbox_each. */
+typedef int (*sl_sock_fn)(const struct sl_sock *sock, void *arg);
+int sl_socks_each(struct sl_set *set, sl_sock_fn fn, void *arg);
+
+/*
+ * AF_PACKET sockets that nobody holds any more: calls `fn` with each final record
+ * (closed_ns is now) and forgets it. Their close runs no hook, so it must be looked for.
+ * Returns how many, or -errno.
+ */
+int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg);
+
+/* Reads the ring of closed sockets, oldest first. */
+int sl_closed_each(struct sl_set *set, sl_sock_fn fn, void *arg);
+
+/*
+ * The record of an open socket by its descriptor, in this process: the kernel's own
+ * storage, one look-up. -ENOENT when sluice has no record of it.
+ */
+int sl_sock_by_fd(const struct sl_set *set, int fd, struct sl_sock *out);
+
+/*
+ * Owner of the live connection with this local and remote end, as seen from `local`:
+ * looks in the map of live tuples, then in those kept after a close, in the network
+ * namespace with that cookie (0: any is accepted, found by a scan).
+ */
+int sl_tuple_resolve(struct sl_set *set, const struct sl_endpoint *local,
+		     const struct sl_endpoint *remote, __u64 netns_cookie,
+		     struct sl_tuple_owner *out);
+
+/* Rows of the process, executable and lineage maps. -ENOENT when missing. */
+int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),
+		  void *arg);
+int sl_exe_by_id(const struct sl_set *set, unsigned int id, struct sl_exe *out);
+int sl_exes_each(struct sl_set *set, int (*fn)(const struct sl_exe *exe, void *arg), void *arg);
+int sl_lineage_by_id(const struct sl_set *set, unsigned int id, struct sl_lineage *out);
+
+#endif

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Loading the programs and pinning them: the beginning of a set. */
+#define _GNU_SOURCE
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "kernel/bpffs.h"
+#include "kernel/set_private.h"
+#include "sluice.skel.h"
+
+#define RING_BYTES_DEFAULT (8U << 20)
+#define CLOSED_DEFAULT 4096
+
+static void cleanup_skel(struct sluice_bpf **skel)
+{
+	sluice_bpf__destroy(*skel);
+}
+
+/* libbpf's own messages: kept for -v; the error that reaches a person is ours. */
+static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	sl_vlog(SL_LOG_DEBUG, fmt, args);
+	return 0;
+}
+
+/* True when the kernel has the tracepoint: its BTF typedef says so. */
+static bool tracepoint_exists(const struct btf *btf, const char *name)
+{
+	char type[128];
+
+	snprintf(type, sizeof(type), "btf_trace_%s", name);
+	return btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+}
+
+static void autoload(struct sluice_bpf *skel, const char *prefix, const char *name, bool on)
+{
+	struct bpf_program *prog;
+	char full[128];
+
+	snprintf(full, sizeof(full), "%s%s", prefix, name);
+	prog = bpf_object__find_program_by_name(skel->obj, full);
+	if (prog)
+		bpf_program__set_autoload(prog, on);
+}
+
+/*
+ * Leaves out what this kernel lacks; tells whether bytes must be counted by cgroup_skb.
+ * (libbpf caches the kernel's BTF for the load itself; this one parse is for the probe.)
+ */
+static int choose_programs(struct sluice_bpf *skel, bool *count_skb, struct sl_err *err)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (!btf) {
+		sl_err_sys(err, errno, "can't read the kernel's BTF (/sys/kernel/btf/vmlinux)");
+		return sl_err_hint(err, "use a kernel built with CONFIG_DEBUG_INFO_BTF=y "
+					"(Debian's are)");
+	}
+	for (unsigned int i = 0; i < sl_tracepoint_count; i++) {
+		const struct sl_tracepoint *tp = &sl_tracepoints[i];
+		bool exists = tracepoint_exists(btf, tp->name);
+
+		if (tp->optional && !exists)
+			*count_skb = true;
+		if (tp->optional && (!exists || *count_skb)) {
+			autoload(skel, "enter_", tp->name, false);
+			autoload(skel, "", tp->target, false);
+		}
+	}
+	btf__free(btf);
+	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++)
+		if (sl_cgroup_progs[i].skb)
+			autoload(skel, "", sl_cgroup_progs[i].name, *count_skb);
+	return 0;
+}
+
+static unsigned int power_of_two(unsigned int n, unsigned int least)
+{
+	unsigned int size = least;
+
+	while (size < n && size < 1U << 30)
+		size *= 2;
+	return size;
+}
+
+static unsigned int or_default(unsigned int n, unsigned int fallback)
+{
+	return n ? n : fallback;
+}
+
+static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
+{
+	unsigned int ring = power_of_two(or_default(o->ring_bytes, RING_BYTES_DEFAULT), 4096);
+	unsigned int closed = power_of_two(or_default(o->max_closed, CLOSED_DEFAULT), 64);
+	/* Ids start at 1; index 0 of the counters is what belongs to no sandbox. */
+	unsigned int sandboxes = or_default(o->max_sandboxes, SL_SANDBOX_MAX - 1) + 1;
+	int rc;
+
+#define RESIZE(map, n) (bpf_map__set_max_entries(skel->maps.map, (n)))
+	rc = RESIZE(ring, ring);
+	rc = rc ?: RESIZE(closed, closed);
+	rc = rc ?: RESIZE(counters, sandboxes);
+	rc = rc ?: RESIZE(sandboxes, sandboxes);
+	rc = rc ?: RESIZE(cgroups, sandboxes);
+	if (o->max_procs)
+		rc = rc ?: RESIZE(procs, o->max_procs);
+	if (o->max_exes)
+		rc = rc ?: (RESIZE(exes, o->max_exes) ?: RESIZE(exe_index, o->max_exes));
+	if (o->max_lineages)
+		rc = rc ?: (RESIZE(lineages, o->max_lineages) ?:
+				    RESIZE(lineage_index, o->max_lineages));
+	if (o->max_tuples)
+		rc = rc ?: RESIZE(tuples, o->max_tuples);
+#undef RESIZE
+	return rc;
+}
+
+static int load_failed(int rc, struct sl_err *err)
+{
+	sl_err_sys(err, -rc, "the kernel refused to load the programs");
+	if (rc == -EPERM)
+		return sl_err_hint(err, "this needs CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and "
+					"CAP_SYS_ADMIN, and no lockdown: see 'sluice feature probe'");
+	if (rc == -ENOMEM || rc == -E2BIG)
+		return sl_err_hint(err, "lower the map sizes, or raise the memory limit");
+	return sl_err_hint(err, "see 'sluice feature probe', and run again with -v for the "
+				"verifier's words");
+}
+
+static int fill_config(struct sluice_bpf *skel, const struct sl_set_options *o, bool count_skb)
+{
+	struct sl_config config = {
+		.schema = SL_SCHEMA,
+		.events = o->events,
+		.closed_entries = bpf_map__max_entries(skel->maps.closed),
+		.count_skb = count_skb,
+		.wake_bytes = bpf_map__max_entries(skel->maps.ring) / 4,
+	};
+	__u32 zero = 0;
+
+	if (getrandom(&config.hash_seed, sizeof(config.hash_seed), 0) < 0)
+		return -errno;
+	snprintf(config.version, sizeof(config.version), "%s", SL_VERSION);
+	return bpf_map_update_elem(bpf_map__fd(skel->maps.config), &zero, &config, BPF_ANY) ?
+		       -errno :
+		       0;
+}
+
+static int pin_maps(struct sluice_bpf *skel, const char *dir)
+{
+	struct bpf_map *map;
+	char path[PATH_MAX];
+	int rc;
+
+	bpf_object__for_each_map(map, skel->obj) {
+		if (bpf_map__is_internal(map)) /* .rodata: the programs hold it */
+			continue;
+		rc = sl_set_path(path, dir, SL_SET_MAPS, bpf_map__name(map));
+		rc = rc ?: bpf_map__pin(map, path);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int pin_cgroup_programs(struct sluice_bpf *skel, const char *dir)
+{
+	struct bpf_program *prog;
+	char path[PATH_MAX];
+	int rc;
+
+	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++) {
+		prog = bpf_object__find_program_by_name(skel->obj, sl_cgroup_progs[i].name);
+		if (!prog || !bpf_program__autoload(prog))
+			continue;
+		rc = sl_set_path(path, dir, SL_SET_PROGS, sl_cgroup_progs[i].name);
+		rc = rc ?: bpf_program__pin(prog, path);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int pin_link(struct bpf_link *link, const char *dir, const char *sub, const char *name)
+{
+	char path[PATH_MAX];
+	int rc;
+
+	if (!link)
+		return -errno;
+	rc = sl_set_path(path, dir, sub, name);
+	rc = rc ?: bpf_link__pin(link, path);
+	/* The pin holds the link from here on. */
+	bpf_link__destroy(link);
+	return rc;
+}
+
+static int attach_tracepoint(struct sluice_bpf *skel, const char *dir,
+			     const struct sl_tracepoint *tp)
+{
+	struct bpf_program *enter, *target;
+	struct bpf_map *jump;
+	char name[128];
+	__u32 zero = 0;
+	int fd;
+
+	snprintf(name, sizeof(name), "enter_%s", tp->name);
+	enter = bpf_object__find_program_by_name(skel->obj, name);
+	snprintf(name, sizeof(name), "jump_%s", tp->name);
+	jump = bpf_object__find_map_by_name(skel->obj, name);
+	target = bpf_object__find_program_by_name(skel->obj, tp->target);
+	if (!enter || !jump || !target)
+		return -ENOENT;
+	if (!bpf_program__autoload(enter))
+		return 0;
+	fd = bpf_program__fd(target);
+	if (bpf_map_update_elem(bpf_map__fd(jump), &zero, &fd, BPF_ANY))
+		return -errno;
+	return pin_link(bpf_program__attach(enter), dir, SL_SET_LINKS, tp->name);
+}
+
+static int pin_all(struct sluice_bpf *skel, const char *dir, struct sl_err *err)
+{
+	static const char *const subs[] = { SL_SET_MAPS, SL_SET_PROGS, SL_SET_LINKS, SL_SET_ITERS,
+					    SL_SET_SANDBOXES };
+	struct bpf_program *prog;
+	char path[PATH_MAX];
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(subs); i++) {
+		rc = sl_set_path(path, dir, subs[i], NULL);
+		rc = rc ?: sl_bpffs_mkdirs(path, err);
+		if (rc)
+			return rc;
+	}
+	rc = pin_maps(skel, dir);
+	rc = rc ?: pin_cgroup_programs(skel, dir);
+	for (unsigned int i = 0; !rc && i < sl_iterator_count; i++) {
+		prog = bpf_object__find_program_by_name(skel->obj, sl_iterators[i]);
+		rc = prog ? pin_link(bpf_program__attach_iter(prog, NULL), dir, SL_SET_ITERS,
+				     sl_iterators[i]) :
+			    -ENOENT;
+	}
+	if (rc)
+		return sl_err_sys(err, -rc, "can't pin below '%s'", dir);
+	for (unsigned int i = 0; !rc && i < sl_tracepoint_count; i++) {
+		rc = attach_tracepoint(skel, dir, &sl_tracepoints[i]);
+		if (rc)
+			sl_err_sys(err, -rc, "can't attach to tracepoint %s",
+				   sl_tracepoints[i].name);
+	}
+	return rc;
+}
+
+static int load(struct sluice_bpf **out, const struct sl_set_options *options, struct sl_err *err)
+{
+	_cleanup_(cleanup_skel) struct sluice_bpf *skel = NULL;
+	bool count_skb = options->count_skb;
+	int rc;
+
+	libbpf_set_print(libbpf_log);
+	skel = sluice_bpf__open();
+	if (!skel)
+		return sl_err_sys(err, errno, "can't open the built-in programs");
+	rc = choose_programs(skel, &count_skb, err);
+	if (rc)
+		return rc;
+	rc = choose_sizes(skel, options);
+	if (rc)
+		return sl_err_sys(err, -rc, "a map size is out of range");
+	rc = sluice_bpf__load(skel);
+	if (rc)
+		return load_failed(rc, err);
+	rc = fill_config(skel, options, count_skb);
+	if (rc)
+		return sl_err_sys(err, -rc, "can't write the set's settings");
+	*out = TAKE_PTR(skel);
+	return 0;
+}
+
+int sl_set_create(struct sl_set **out, const char *dir, const struct sl_set_options *options,
+		  struct sl_err *err)
+{
+	static const struct sl_set_options defaults;
+	_cleanup_(cleanup_skel) struct sluice_bpf *skel = NULL;
+	_cleanup_fd_ int lock = -1;
+	int rc;
+
+	rc = sl_bpffs_mount(err);
+	if (rc)
+		return rc;
+	if (!access(dir, F_OK))
+		return sl_err_set(err, EEXIST, "there is a set at '%s' already", dir);
+	rc = sl_bpffs_mkdirs(dir, err);
+	if (rc)
+		return rc;
+	/* Locked before it holds anything, so nobody takes it for a stale one (invariant 2). */
+	lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB))
+		return sl_err_sys(err, errno, "can't lock '%s'", dir);
+	rc = load(&skel, options ? options : &defaults, err);
+	rc = rc ?: pin_all(skel, dir, err);
+	rc = rc ?: sl_set_open(out, dir, err);
+	if (rc) {
+		sl_set_destroy(dir, NULL);
+		return rc;
+	}
+	(*out)->lock_fd = TAKE_FD(lock);
+	return 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the parts of the set share; see set.h. */
+#ifndef SLUICE_USER_SET_PRIVATE_H
+#define SLUICE_USER_SET_PRIVATE_H
+
+#include <bpf/bpf.h>
+#include <limits.h>
+
+#include "kernel/set.h"
+
+struct sl_set {
+	char dir[PATH_MAX];
+	int lock_fd; /* the directory; holds the lock of a set that this process created */
+	int maps[SL_MAP_MAX];
+	unsigned int max_sandboxes;
+	unsigned int closed_entries;
+	bool count_skb;
+};
+
+/* A program that is attached to each sandbox's cgroup. */
+struct sl_cgroup_prog {
+	const char *name;
+	enum bpf_attach_type type;
+	bool skb; /* only where calls can't be counted */
+};
+extern const struct sl_cgroup_prog sl_cgroup_progs[];
+extern const unsigned int sl_cgroup_prog_count;
+
+/* A tracepoint: its trampoline, the map it jumps through, and the program behind it. */
+struct sl_tracepoint {
+	const char *name;
+	const char *target;
+	bool optional; /* sock_*_length: 6.3 and later */
+};
+extern const struct sl_tracepoint sl_tracepoints[];
+extern const unsigned int sl_tracepoint_count;
+
+/* Programs pinned as iterators. */
+extern const char *const sl_iterators[];
+extern const unsigned int sl_iterator_count;
+
+/* Subdirectories of a set. */
+#define SL_SET_MAPS "maps"
+#define SL_SET_PROGS "progs"
+#define SL_SET_LINKS "links"
+#define SL_SET_ITERS "iters"
+#define SL_SET_SANDBOXES "sandbox"
+
+/* Name of a map's pin. */
+const char *sl_map_name(enum sl_map map);
+
+/* "<dir>/<sub>/<name>"; -ENAMETOOLONG. `name` may be NULL. */
+int sl_set_path(char out[PATH_MAX], const char *dir, const char *sub, const char *name);
+
+/* Runs an iterator that only acts (seeding): reads it to its end. */
+int sl_iter_run(const struct sl_set *set, const char *name);
+
+/* Opens an iterator's pin for reading. */
+int sl_iter_open(const struct sl_set *set, const char *name);
+
+#endif

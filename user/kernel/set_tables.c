@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a set consists of, as data: programs and where each is attached, maps, pins. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "kernel/set_private.h"
+
+const struct sl_cgroup_prog sl_cgroup_progs[] = {
+	{ "on_sock_create", BPF_CGROUP_INET_SOCK_CREATE, false },
+	{ "on_connect4", BPF_CGROUP_INET4_CONNECT, false },
+	{ "on_connect6", BPF_CGROUP_INET6_CONNECT, false },
+	{ "on_sendmsg4", BPF_CGROUP_UDP4_SENDMSG, false },
+	{ "on_sendmsg6", BPF_CGROUP_UDP6_SENDMSG, false },
+	{ "on_post_bind4", BPF_CGROUP_INET4_POST_BIND, false },
+	{ "on_post_bind6", BPF_CGROUP_INET6_POST_BIND, false },
+	{ "on_sockops", BPF_CGROUP_SOCK_OPS, false },
+	{ "on_sock_release", BPF_CGROUP_INET_SOCK_RELEASE, false },
+	{ "on_skb_egress", BPF_CGROUP_INET_EGRESS, true },
+	{ "on_skb_ingress", BPF_CGROUP_INET_INGRESS, true },
+};
+const unsigned int sl_cgroup_prog_count = ARRAY_SIZE(sl_cgroup_progs);
+
+const struct sl_tracepoint sl_tracepoints[] = {
+	{ "sched_process_fork", "on_fork", false },
+	{ "sched_process_exec", "on_exec", false },
+	{ "sched_process_exit", "on_exit", false },
+	{ "cgroup_attach_task", "on_cgroup_attach", false },
+	{ "sock_send_length", "on_send_length", true },
+	{ "sock_recv_length", "on_recv_length", true },
+};
+const unsigned int sl_tracepoint_count = ARRAY_SIZE(sl_tracepoints);
+
+const char *const sl_iterators[] = { "seed_tasks", "unseed_tasks", "seed_socks", "unseed_socks",
+				     "dump_socks" };
+const unsigned int sl_iterator_count = ARRAY_SIZE(sl_iterators);
+
+static const char *const map_names[] = {
+	[SL_MAP_CONFIG] = "config",
+	[SL_MAP_IDS] = "ids",
+	[SL_MAP_COUNTERS] = "counters",
+	[SL_MAP_SANDBOXES] = "sandboxes",
+	[SL_MAP_CGROUPS] = "cgroups",
+	[SL_MAP_PROCS] = "procs",
+	[SL_MAP_EXES] = "exes",
+	[SL_MAP_LINEAGES] = "lineages",
+	[SL_MAP_SOCKS] = "socks",
+	[SL_MAP_TUPLES] = "tuples",
+	[SL_MAP_CLOSED_TUPLES] = "closed_tuples",
+	[SL_MAP_CLOSED] = "closed",
+	[SL_MAP_PACKETS] = "packets",
+	[SL_MAP_RING] = "ring",
+	[SL_MAP_RING_CTL] = "ring_ctl",
+};
+_Static_assert(ARRAY_SIZE(map_names) == SL_MAP_MAX, "a name for every map");
+
+const char *sl_map_name(enum sl_map map)
+{
+	return map < SL_MAP_MAX ? map_names[map] : NULL;
+}
+
+int sl_set_path(char out[PATH_MAX], const char *dir, const char *sub, const char *name)
+{
+	int n = snprintf(out, PATH_MAX, "%s/%s%s%s", dir, sub, name ? "/" : "", name ? name : "");
+
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A set that several commands share: made by the first attach, destroyed by the last
+ * detach, pinned in between. A lock on the directory that holds the set orders them; it
+ * is held during these calls only and ends with the process that holds it.
+ */
+#ifndef SLUICE_USER_SHARED_H
+#define SLUICE_USER_SHARED_H
+
+#include "kernel/set.h"
+
+/*
+ * Attaches the cgroup at `path` (absolute) to the set at `dir`, made with `options` (may
+ * be NULL) unless it is there. A set that is there must have at least the sizes that are
+ * asked for: -EEXIST with err. Nothing is left of a set that was made for nothing.
+ * Other errors as of sl_sandbox_attach() and sl_feature_require(); -EBUSY when another
+ * process holds the lock for too long.
+ */
+int sl_shared_attach(const char *dir, const char *path, const char *name,
+		     const struct sl_set_options *options, unsigned int *id, struct sl_err *err);
+
+/* Detaches a sandbox; the set goes with its last one. -ENOENT when there is none. */
+int sl_shared_detach(const char *dir, unsigned int id, struct sl_err *err);
+
+#endif
