@@ -65,6 +65,11 @@ SL_MAP struct {
 
 /* --- identity --- */
 
+/*
+ * These are preallocated: the allocator behind BPF_F_NO_PREALLOC keeps a few spares a
+ * CPU, which a process that enters with its ancestors' images uses up at once.
+ */
+
 /* What a socket hook copies; the row in `procs` has the rest. On thread-group leaders. */
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -75,40 +80,35 @@ SL_MAP struct {
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 32768);
 	__type(key, struct sl_process_key);
 	__type(value, struct sl_process);
 } procs SEC(".maps");
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 4096);
 	__type(key, __u32);
 	__type(value, struct sl_exe);
 } exes SEC(".maps");
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 4096);
 	__type(key, struct sl_exe_key);
 	__type(value, __u32);
 } exe_index SEC(".maps");
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 16384);
 	__type(key, __u32);
 	__type(value, struct sl_lineage);
 } lineages SEC(".maps");
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 16384);
 	__type(key, struct sl_lineage_key);
 	__type(value, __u32);
 } lineage_index SEC(".maps");

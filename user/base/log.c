@@ -58,19 +58,29 @@ static void log_write(const char *prefix, const char *text)
 	(void)!fwrite(line, 1, used, stderr);
 }
 
-void sl_log(enum sl_log_level level, const char *fmt, ...)
+void sl_vlog(enum sl_log_level level, const char *fmt, va_list args)
 {
 	char text[LOG_LINE_MAX];
 	int saved_errno = errno;
-	va_list args;
+	size_t len;
 
 	if (level > sl_log_get_level())
 		return;
-	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
+	len = strlen(text);
+	if (len && text[len - 1] == '\n')
+		text[len - 1] = '\0';
 	log_write(level_prefix(level), text);
 	errno = saved_errno;
+}
+
+void sl_log(enum sl_log_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	sl_vlog(level, fmt, args);
+	va_end(args);
 }
 
 void sl_log_err(enum sl_log_level level, const struct sl_err *err)

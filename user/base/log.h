@@ -11,6 +11,8 @@
 #ifndef SLUICE_USER_LOG_H
 #define SLUICE_USER_LOG_H
 
+#include <stdarg.h>
+
 #include "base/err.h"
 
 enum sl_log_level {
@@ -30,6 +32,10 @@ enum sl_log_level sl_log_get_level(void);
 const char *sl_log_level_name(enum sl_log_level level);
 
 void sl_log(enum sl_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same with a va_list, for callbacks of libraries; a final newline is dropped. */
+void sl_vlog(enum sl_log_level level, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));
 
 /* The text of an error, and its hint as a second record. */
 void sl_log_err(enum sl_log_level level, const struct sl_err *err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sandboxes of a set: attaching a cgroup, detaching it. */
 #define _GNU_SOURCE
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
