@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Programs of a system test, and the facts that sl-load prints. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "kernel/cgroup.h"
+#include "system/world.h"
+
+#define WORDS_MAX 64
+#define SKIPPED 77
+
+static void child(enum load_where where, int in, int out, char *const argv[])
+{
+	/* A test that fails must not leave its programs behind. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
+		_exit(126);
+	if (where == INSIDE && sl_cgroup_enter(world.cgroup, 0, NULL) < 0)
+		_exit(125);
+	execv(argv[0], argv);
+	_exit(127);
+}
+
+void load_exec(struct load *load, enum load_where where, char *const argv[])
+{
+	int in[2], out[2];
+
+	*load = (struct load){ .in = -1, .out = -1 };
+	cr_assert_eq(pipe2(in, O_CLOEXEC), 0);
+	cr_assert_eq(pipe2(out, O_CLOEXEC), 0);
+	load->pid = fork();
+	cr_assert_geq(load->pid, 0);
+	if (!load->pid)
+		child(where, in[0], out[1], argv);
+	close(in[0]);
+	close(out[1]);
+	load->in = in[1];
+	load->out = out[0];
+}
+
+static void start(struct load *load, enum load_where where, const char *fmt, va_list ap)
+{
+	char *words[WORDS_MAX] = { getenv("SL_LOAD") };
+	_cleanup_free_ char *line = NULL;
+	unsigned int n = 1;
+	char *save = NULL;
+
+	cr_assert_geq(vasprintf(&line, fmt, ap), 0);
+	for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		cr_assert_lt(n, WORDS_MAX - 1);
+		words[n++] = word;
+	}
+	load_exec(load, where, words);
+}
+
+void load_start(struct load *load, enum load_where where, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	start(load, where, fmt, ap);
+	va_end(ap);
+}
+
+/* One read(2) more of its output; false at the end. */
+static bool more(struct load *load)
+{
+	char buf[65536];
+	ssize_t n;
+	char *text;
+
+	do
+		n = read(load->out, buf, sizeof(buf));
+	while (n < 0 && errno == EINTR);
+	cr_assert_geq(n, 0);
+	if (!n)
+		return false;
+	text = realloc(load->text, load->len + n + 1);
+	cr_assert_not_null(text);
+	memcpy(text + load->len, buf, n);
+	load->text = text;
+	load->len += n;
+	text[load->len] = '\0';
+	return true;
+}
+
+void load_await(struct load *load, const char *what, unsigned int count)
+{
+	while (fact_count(load, what) < count)
+		cr_assert(more(load), "no %u lines what=%s in: %s", count, what,
+			  load->text ? load->text : "(nothing)");
+}
+
+int load_end(struct load *load)
+{
+	int status;
+
+	sl_cleanup_fd(&load->in);
+	while (more(load))
+		;
+	sl_cleanup_fd(&load->out);
+	cr_assert_eq(waitpid(load->pid, &status, 0), load->pid);
+	load->pid = 0;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void load_free(struct load *load)
+{
+	sl_cleanup_fd(&load->in);
+	sl_cleanup_fd(&load->out);
+	sl_cleanup_free(&load->text);
+	load->len = 0;
+}
+
+void load_run(struct load *load, enum load_where where, const char *fmt, ...)
+{
+	va_list ap;
+	int code;
+
+	va_start(ap, fmt);
+	start(load, where, fmt, ap);
+	va_end(ap);
+	code = load_end(load);
+	if (code == SKIPPED)
+		cr_skip_test("the kernel lacks it: %s", load->text ? load->text : "");
+	cr_assert_eq(code, 0, "sl-load %s: exit %d: %s", fmt, code, load->text ? load->text : "");
+}
+
+unsigned int server_start_at(struct load *load, enum load_where where, const char *words,
+			     const char *address)
+{
+	load_start(load, where, "%s --until-eof --timeout 120 --listen %s", words, address);
+	load_await(load, "listen", 1);
+	return fact_u64(fact_next(load, NULL, "listen"), "port");
+}
+
+unsigned int server_start(struct load *load, const char *words)
+{
+	return server_start_at(load, OUTSIDE, words, "127.0.0.1:0");
+}
+
+/* Only whole lines count: the last one may be half read. */
+static bool line_is(const char *line, const char *what)
+{
+	size_t len = strlen(what);
+
+	return strchr(line, '\n') && !strncmp(line, "what=", 5) && !strncmp(line + 5, what, len) &&
+	       (line[5 + len] == ' ' || line[5 + len] == '\n');
+}
+
+const char *fact_next(const struct load *load, const char *line, const char *what)
+{
+	if (line) {
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	} else {
+		line = load->text;
+	}
+	while (line && *line && !line_is(line, what)) {
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return line && *line ? line : NULL;
+}
+
+unsigned int fact_count(const struct load *load, const char *what)
+{
+	unsigned int n = 0;
+
+	for (const char *line = NULL; (line = fact_next(load, line, what));)
+		n++;
+	return n;
+}
+
+bool fact_text(const char *line, const char *key, char *out, size_t size)
+{
+	const char *end = strchrnul(line, '\n');
+	size_t len = strlen(key);
+
+	for (const char *p = line; p < end; p++) {
+		p = p == line ? p : p + 1;
+		if (!strncmp(p, key, len) && p[len] == '=') {
+			size_t n = strcspn(p + len + 1, " \n");
+
+			cr_assert_lt(n, size);
+			memcpy(out, p + len + 1, n);
+			out[n] = '\0';
+			return true;
+		}
+		p += strcspn(p, " \n");
+		if (*p != ' ')
+			break;
+		p--;
+	}
+	return false;
+}
+
+uint64_t fact_u64(const char *line, const char *key)
+{
+	char text[32];
+
+	cr_assert_not_null(line, "no fact with %s", key);
+	cr_assert(fact_text(line, key, text, sizeof(text)), "no %s in %.400s", key, line);
+	return strtoull(text, NULL, 10);
+}
+
+const char *fact_with(const struct load *load, const char *what, const char *key, uint64_t value)
+{
+	for (const char *line = NULL; (line = fact_next(load, line, what));) {
+		if (fact_u64(line, key) == value)
+			return line;
+	}
+	return NULL;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "kernel/cgroup.h"
+#include "system/world.h"
+
+#define DESTROY_MS 5000
+
+struct world world;
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+	(void)st, (void)kind, (void)ftw;
+	remove(path);
+	return 0;
+}
+
+static void remove_tree(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static bool is_left_over(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+	int pid;
+
+	if (strncmp(name, prefix, len) || sscanf(name + len, "%d-", &pid) != 1 || pid <= 0)
+		return false;
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Calls `fn` with the path of each entry that a runner which died has left. */
+static void each_left_over(const char *dir, const char *prefix, void (*fn)(const char *path))
+{
+	_cleanup_dir_ DIR *d = opendir(dir);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d))) {
+		char path[PATH_MAX];
+
+		if (!is_left_over(entry->d_name, prefix))
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name) < (int)sizeof(path))
+			fn(path);
+	}
+}
+
+static void destroy_set(const char *path)
+{
+	sl_set_destroy(path, NULL);
+}
+
+static void destroy_cgroup(const char *path)
+{
+	sl_cgroup_destroy(path, DESTROY_MS);
+}
+
+void world_attach(void)
+{
+	struct sl_err err = {};
+
+	cr_assert_eq(sl_sandbox_attach(world.set, world.cgroup, NULL, &world.sandbox, &err), 0,
+		     "attach: %s", err.text);
+}
+
+void world_make(const struct sl_set_options *options, bool attach)
+{
+	static unsigned int n;
+	char mount[PATH_MAX / 2];
+	struct sl_err err = {};
+
+	cr_assert_not_null(getenv("SL_LOAD"), "SL_LOAD names the workload");
+	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), &err), 0, "%s", err.text);
+	each_left_over(SL_SET_ROOT, "test-", destroy_set);
+	each_left_over(mount, "sl-test-", destroy_cgroup);
+	each_left_over("/tmp", "sl-test-", remove_tree);
+
+	n++;
+	snprintf(world.dir, sizeof(world.dir), SL_SET_ROOT "/test-%d-%u", getpid(), n);
+	snprintf(world.cgroup, sizeof(world.cgroup), "%s/sl-test-%d-%u", mount, getpid(), n);
+	snprintf(world.scratch, sizeof(world.scratch), "/tmp/sl-test-%d-%u", getpid(), n);
+	cr_assert_eq(mkdir(world.scratch, 0755), 0);
+	cr_assert_eq(sl_cgroup_create(world.cgroup, &err), 0, "%s", err.text);
+	cr_assert_eq(sl_set_create(&world.set, world.dir, options, &err), 0, "create: %s (%s)",
+		     err.text, err.hint);
+	if (attach)
+		world_attach();
+}
+
+void world_up(void)
+{
+	world_make(NULL, true);
+}
+
+void world_down(void)
+{
+	if (world.cgroup[0])
+		sl_cgroup_kill(world.cgroup);
+	sl_set_free(&world.set);
+	if (world.dir[0])
+		sl_set_destroy(world.dir, NULL);
+	if (world.cgroup[0])
+		sl_cgroup_destroy(world.cgroup, DESTROY_MS);
+	if (world.scratch[0])
+		remove_tree(world.scratch);
+	memset(&world, 0, sizeof(world));
+}

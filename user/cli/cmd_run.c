@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* sluice run: a command in a sandbox of its own, observed. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "event/watch.h"
+#include "kernel/feature.h"
+#include "run/child.h"
+#include "run/loop.h"
+#include "run/summary.h"
+
+/* Exit statuses of sluice's own, as env(1) has them. */
+#define STATUS_SLUICE 125
+#define STATUS_NOT_EXECUTABLE 126
+#define STATUS_NOT_FOUND 127
+
+struct run_options {
+	const char *events;
+	const char *user;
+	bool watch;
+	bool wait_all;
+};
+
+static const struct sl_option options[] = {
+	SL_OPTION(TEXT, struct run_options, events, "events", 'e', "FILE",
+		  "write each event as a line of JSON to FILE, - for stdout"),
+	SL_OPTION(TEXT, struct run_options, user, "user", 'u', "UID[:GID]",
+		  "run the command as this user (default: who called sudo)"),
+	SL_OPTION(FLAG, struct run_options, watch, "watch", 'w', NULL,
+		  "show events on stderr as they happen"),
+	SL_OPTION(FLAG, struct run_options, wait_all, "wait-all", 0, NULL,
+		  "wait for all that the command started, instead of killing it"),
+	{ 0 },
+};
+
+struct run {
+	const struct run_options *options;
+	struct sl_cli *cli;
+	struct sl_run_world world;
+	struct sl_summary *summary;
+	struct sl_event_stream *stream;
+	struct sl_ring *ring;
+	FILE *json;
+	sigset_t old_mask;
+};
+
+static int open_events(struct run *run)
+{
+	const char *name = run->options->events;
+
+	if (!name)
+		return 0;
+	run->json = strcmp(name, "-") ? fopen(name, "we") : stdout;
+	return run->json ? 0 : sl_err_sys(&run->cli->err, errno, "can't write events to '%s'", name);
+}
+
+static int start_stream(struct run *run)
+{
+	struct sl_event_ops ops = sl_event_ops_of_set(run->world.set);
+	struct sl_event_stream_options so = {
+		.json = run->json,
+		.text = run->options->watch ? stderr : NULL,
+		.digests = run->json != NULL,
+		.fn = run->summary ? sl_summary_add : NULL,
+		.arg = run->summary,
+	};
+	unsigned int old;
+	int rc;
+
+	if (!run->json && !run->options->watch)
+		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE);
+	rc = sl_event_stream_new(&run->stream, &ops, &so);
+	if (rc)
+		return sl_err_sys(&run->cli->err, -rc, "can't follow events");
+	rc = sl_ring_new(&run->ring, run->world.set, sl_event_stream_feed, run->stream,
+			 &run->cli->err);
+	return rc ? rc :
+		    sl_event_mask_set(run->world.set, sl_event_stream_wanted(run->stream), &old,
+				      &run->cli->err);
+}
+
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Everything between the world's making and its end; the exit status or -errno. */
+static int run_in_world(struct run *run, char **argv)
+{
+	struct sl_run_user user;
+	bool exec_failed;
+	int rc, status;
+	pid_t pid;
+
+	rc = sl_run_user_find(&user, run->options->user, &run->cli->err);
+	rc = rc ?: start_stream(run);
+	if (rc)
+		return rc;
+	rc = sl_run_child_start(&pid, run->world.cgroup, &user, &run->old_mask, argv, &exec_failed,
+				&run->cli->err);
+	if (rc && exec_failed) {
+		sl_error_print(&run->cli->output, &run->cli->err);
+		return run->cli->err.code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+	}
+	rc = rc ?: sl_run_loop(&run->world, run->ring, run->stream, pid, run->options->wait_all,
+			       &status, &run->cli->err);
+	return rc ? rc : exit_status(status);
+}
+
+static void run_free(struct run *run)
+{
+	sl_ring_free(&run->ring);
+	sl_event_stream_free(&run->stream);
+	sl_summary_free(&run->summary);
+	if (run->json && run->json != stdout)
+		fclose(run->json);
+}
+
+static int run_command(struct sl_cli *cli, const void *values, int argc, char **argv)
+{
+	struct run run = { .options = values, .cli = cli };
+	sigset_t signals;
+	int rc, finish;
+
+	(void)argc;
+	rc = sl_feature_require(&cli->err);
+	rc = rc ?: open_events(&run);
+	if (!rc && !cli->quiet)
+		rc = sl_summary_new(&run.summary);
+	if (rc) {
+		run_free(&run);
+		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");
+	}
+	sl_run_signals(&signals);
+	sigprocmask(SIG_BLOCK, &signals, &run.old_mask);
+	rc = sl_run_world_make(&run.world, NULL, &cli->err);
+	if (!rc) {
+		rc = run_in_world(&run, argv);
+		finish = run.stream ? sl_event_stream_finish(run.stream) : 0;
+		if (finish)
+			sl_log_error("writing events: %s", strerror(-finish));
+		if (run.summary && rc >= 0)
+			sl_summary_print(run.summary, stderr);
+		sl_ring_free(&run.ring);
+		sl_run_world_end(&run.world);
+	}
+	run_free(&run);
+	sigprocmask(SIG_SETMASK, &run.old_mask, NULL);
+	return rc;
+}
+
+const struct sl_command sl_cmd_run = {
+	.name = "run",
+	.summary = "run a command in a sandbox of its own and show its connections",
+	.synopsis = "-- COMMAND [ARGUMENT…]",
+	.details = "Makes a cgroup, runs the command in it and records in the kernel which\n"
+		   "process and binary owns each socket. Prints a table at the end (not with\n"
+		   "-q). Exits with the command's status, 128 + N after signal N; 125 when\n"
+		   "sluice itself failed, 126 or 127 when the command can't be run or found.",
+	.options = options,
+	.options_size = sizeof(struct run_options),
+	.run = run_command,
+	.min_args = 1,
+	.max_args = SL_ARGS_ANY,
+	.flags = SL_COMMAND_EXEC,
+	.usage_status = STATUS_SLUICE,
+	.failure_status = STATUS_SLUICE,
+};

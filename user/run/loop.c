@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#define _GNU_SOURCE
+#include "run/loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "kernel/cgroup.h"
+
+/* With --wait-all: how often the cgroup is looked at once the command has ended. */
+#define POPULATED_MS 50
+
+/* Rounds of 1 ms that killed processes get to be gone. */
+#define KILL_ROUNDS 5000
+
+struct loop {
+	struct sl_run_world *world;
+	struct sl_ring *ring;
+	struct sl_event_stream *stream;
+	pid_t pid;
+	int signal_fd;
+	int status;
+	bool ended;
+};
+
+void sl_run_signals(sigset_t *signals)
+{
+	static const int passed[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD };
+
+	sigemptyset(signals);
+	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
+		sigaddset(signals, passed[i]);
+}
+
+static int packet_closed(const struct sl_sock *sock, void *arg)
+{
+	sl_event_stream_closed(arg, sock);
+	return 0;
+}
+
+static void consume(struct loop *loop)
+{
+	unsigned long long by_kind[SL_EVENT_KIND_MAX], lost;
+
+	sl_ring_drain(loop->ring);
+	lost = sl_ring_lost(loop->ring, by_kind);
+	if (lost)
+		sl_event_stream_lost(loop->stream, lost, by_kind);
+}
+
+static void take_signals(struct loop *loop)
+{
+	struct signalfd_siginfo info;
+
+	while (read(loop->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD) {
+			if (!loop->ended && waitpid(loop->pid, &loop->status, WNOHANG) == loop->pid)
+				loop->ended = true;
+			continue;
+		}
+		/* The terminal has sent its own to the command as well. */
+		if (info.ssi_code == SI_KERNEL &&
+		    (info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT))
+			continue;
+		if (!loop->ended)
+			kill(loop->pid, (int)info.ssi_signo);
+		else
+			sl_cgroup_kill(loop->world->cgroup);
+	}
+}
+
+static int sooner(int a, int b)
+{
+	if (a < 0 || b < 0)
+		return a < 0 ? b : a;
+	return a < b ? a : b;
+}
+
+static bool populated(const struct loop *loop)
+{
+	bool value = false;
+
+	return !sl_cgroup_populated(loop->world->cgroup, &value) && value;
+}
+
+static void name_one(const struct sl_process *process, int *named)
+{
+	if ((*named)++ < 10)
+		sl_log_notice("killed %u (%.*s), which the command had left running",
+			      process->key.tgid, SL_COMM_LEN, process->comm);
+}
+
+static int name_left(const struct sl_process *process, void *arg)
+{
+	name_one(process, arg);
+	return 0;
+}
+
+static void kill_left(struct loop *loop)
+{
+	int named = 0;
+
+	if (!populated(loop))
+		return;
+	sl_procs_each(loop->world->set, name_left, &named);
+	if (named > 10)
+		sl_log_notice("and %d more", named - 10);
+	sl_cgroup_kill(loop->world->cgroup);
+	for (int i = 0; i < KILL_ROUNDS && populated(loop); i++)
+		poll(NULL, 0, 1);
+}
+
+static int run_until_end(struct loop *loop, bool wait_all)
+{
+	struct pollfd fds[] = {
+		{ .fd = loop->signal_fd, .events = POLLIN },
+		{ .fd = sl_ring_fd(loop->ring), .events = POLLIN },
+		{ .fd = sl_event_stream_fd(loop->stream), .events = POLLIN },
+	};
+	int timeout;
+
+	while (!loop->ended || (wait_all && populated(loop))) {
+		consume(loop);
+		timeout = sooner(sl_event_stream_pump(loop->stream), sl_ring_arm(loop->ring));
+		if (timeout)
+			sl_event_stream_flush(loop->stream);
+		if (loop->ended)
+			timeout = sooner(timeout, POPULATED_MS);
+		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
+			return -errno;
+		take_signals(loop);
+	}
+	return 0;
+}
+
+int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
+		pid_t pid, bool wait_all, int *status, struct sl_err *err)
+{
+	struct loop loop = { world, ring, stream, pid, -1, 0, false };
+	sigset_t signals;
+	int rc;
+
+	sl_run_signals(&signals);
+	loop.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (loop.signal_fd < 0)
+		return sl_err_sys(err, errno, "signalfd");
+	rc = run_until_end(&loop, wait_all);
+	close(loop.signal_fd);
+	if (rc)
+		return sl_err_sys(err, -rc, "poll");
+	kill_left(&loop);
+	consume(&loop);
+	sl_packets_sweep(world->set, packet_closed, stream);
+	*status = loop.status;
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The loop of `sluice run`: events, signals, and the end of the command. */
+#ifndef SLUICE_USER_RUN_LOOP_H
+#define SLUICE_USER_RUN_LOOP_H
+
+#include <signal.h>
+
+#include "event/stream.h"
+#include "kernel/ring.h"
+#include "run/world.h"
+
+/* Signals that are passed on to the command. To be blocked before it is started. */
+void sl_run_signals(sigset_t *signals);
+
+/*
+ * Runs until the command `pid` has ended; *status is what waitpid(2) says. With
+ * `wait_all` until nothing is left in the cgroup, else what is left is killed and named.
+ */
+int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
+		pid_t pid, bool wait_all, int *status, struct sl_err *err);
+
+#endif

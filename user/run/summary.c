@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "run/summary.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/htab.h"
+
+struct key {
+	struct sl_endpoint remote;
+	__u32 exe;
+	__u16 direction;
+	__u16 state;
+	char proto[16];
+};
+
+struct row {
+	char exe[256];
+	char proto[16];
+	const char *direction;
+	const char *state;
+	struct sl_endpoint remote;
+	__u32 pid; /* the latest */
+	__u64 count, sent, received, longest_us;
+};
+
+struct sl_summary {
+	struct sl_htab *rows;
+	__u64 sockets, unused, beyond;
+};
+
+static const struct sl_field row_fields[] = {
+	SL_FIELD_AS(STRING, struct row, exe, "exe", "BINARY", .flags = SL_FIELD_ELIDE),
+	SL_FIELD_UINT(struct row, pid, "PID"),
+	SL_FIELD_STRING(struct row, proto, "PROTO"),
+	SL_FIELD_TEXT(struct row, direction, "DIR"),
+	SL_FIELD_ENDPOINT(struct row, remote, "REMOTE"),
+	SL_FIELD_UINT(struct row, count, "COUNT"),
+	SL_FIELD_BYTES(struct row, sent, "SENT"),
+	SL_FIELD_BYTES(struct row, received, "RECEIVED"),
+	SL_FIELD_AS(DURATION_US, struct row, longest_us, "duration_us", "LONGEST"),
+	SL_FIELD_TEXT(struct row, state, "STATE"),
+	{ 0 },
+};
+
+int sl_summary_new(struct sl_summary **out)
+{
+	struct sl_summary *summary = calloc(1, sizeof(*summary));
+	int rc;
+
+	if (!summary)
+		return -ENOMEM;
+	rc = sl_htab_new(&summary->rows, sizeof(struct key), sizeof(struct row));
+	if (rc) {
+		free(summary);
+		return rc;
+	}
+	*out = summary;
+	return 0;
+}
+
+void sl_summary_free(struct sl_summary **summary)
+{
+	if (!summary || !*summary)
+		return;
+	sl_htab_free(&(*summary)->rows);
+	free(*summary);
+	*summary = NULL;
+}
+
+static void row_start(struct row *row, const struct sl_view_sock *sock)
+{
+	static const char *const directions[] = { "-", "out", "in", "listen", "out" };
+
+	snprintf(row->exe, sizeof(row->exe), "%s",
+		 sock->process.exe ? sock->process.exe->path : sock->process.comm);
+	snprintf(row->proto, sizeof(row->proto), "%s", sock->proto);
+	row->direction = directions[sock->direction % ARRAY_SIZE(directions)];
+	row->state = sl_view_state_name(sock->state);
+	row->remote = sock->remote;
+}
+
+void sl_summary_add(const struct sl_view_event *event, void *arg)
+{
+	const struct sl_view_sock *sock = event->sock;
+	struct sl_summary *summary = arg;
+	struct key key = { 0 };
+	struct row *row;
+	bool added;
+
+	if (event->kind != SL_EVENT_CLOSE || !sock)
+		return;
+	summary->sockets++;
+	/* Sockets that went nowhere, as resolvers open by the dozen, are only counted. */
+	if (sl_view_endpoint_empty(&sock->remote) && !sock->bytes_sent && !sock->bytes_received) {
+		summary->unused++;
+		return;
+	}
+	key.remote = sock->remote;
+	/* An accepted connection's port is the client's own: it tells nothing. */
+	if (sock->direction == SL_VIEW_DIRECTION_IN)
+		key.remote.port_be = 0;
+	key.exe = sock->process.exe ? sock->process.exe->id : 0;
+	key.direction = (__u16)sock->direction;
+	key.state = (__u16)sock->state;
+	memcpy(key.proto, sock->proto, sizeof(key.proto));
+	row = sl_htab_get(summary->rows, &key);
+	if (!row && sl_htab_count(summary->rows) < SL_SUMMARY_ROWS) {
+		row = sl_htab_add(summary->rows, &key, &added);
+		if (row)
+			row_start(row, sock);
+	}
+	if (!row) {
+		summary->beyond++;
+		return;
+	}
+	row->pid = sock->process.pid;
+	row->count++;
+	row->sent += sock->bytes_sent;
+	row->received += sock->bytes_received;
+	if (sock->duration_us > row->longest_us)
+		row->longest_us = sock->duration_us;
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct row *ra = a, *rb = b;
+
+	if (ra->count != rb->count)
+		return ra->count < rb->count ? 1 : -1;
+	return strcmp(ra->exe, rb->exe);
+}
+
+int sl_summary_print(struct sl_summary *summary, FILE *file)
+{
+	size_t count = sl_htab_count(summary->rows), at = 0, n = 0;
+	_cleanup_free_ struct row *rows = calloc(count + 1, sizeof(*rows));
+	struct sl_records records = { rows, 0, sizeof(*rows) };
+	struct sl_output output;
+	void *value;
+	int rc = 0;
+
+	if (!rows)
+		return -ENOMEM;
+	while (sl_htab_next(summary->rows, &at, NULL, &value))
+		rows[n++] = *(struct row *)value;
+	qsort(rows, n, sizeof(*rows), by_count);
+	records.count = n < SL_SUMMARY_SHOWN ? n : SL_SUMMARY_SHOWN;
+	sl_output_init(&output, file);
+	fprintf(file, "\nsluice: %llu sockets, %llu of them unused\n",
+		(unsigned long long)summary->sockets, (unsigned long long)summary->unused);
+	if (n)
+		rc = sl_print_list(&output, row_fields, &records);
+	if (n > records.count || summary->beyond)
+		fprintf(file, "… and %zu more rows, %llu sockets beyond them\n", n - records.count,
+			(unsigned long long)summary->beyond);
+	return rc;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The table at the end of `sluice run`: connections by binary, protocol and remote end,
+ * added up. Bounded: what is beyond SL_SUMMARY_ROWS kinds is added up in one row.
+ */
+#ifndef SLUICE_USER_RUN_SUMMARY_H
+#define SLUICE_USER_RUN_SUMMARY_H
+
+#include "event/view_event.h"
+
+#define SL_SUMMARY_ROWS 1024
+#define SL_SUMMARY_SHOWN 40
+
+struct sl_summary;
+
+int sl_summary_new(struct sl_summary **out);
+void sl_summary_free(struct sl_summary **summary);
+
+/* Takes a close event; others are ignored. An sl_event_fn, `summary` is its arg. */
+void sl_summary_add(const struct sl_view_event *event, void *summary);
+
+/* Prints the table, the most connections first. 0 or -errno. */
+int sl_summary_print(struct sl_summary *summary, FILE *file);
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#define _GNU_SOURCE
+#include "run/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "kernel/cgroup.h"
+
+#define RUN_PREFIX "run-"
+
+/* How long killed processes may take to be gone before their cgroup is left behind. */
+#define DESTROY_MS 5000
+
+static int stale_cgroup(const struct sl_sandbox *sandbox, void *arg)
+{
+	char path[2 * PATH_MAX];
+	unsigned long long id = 0;
+	int fd = -1;
+
+	snprintf(path, sizeof(path), "%s%s", (const char *)arg, sandbox->cgroup);
+	/* Only the very cgroup: another may have been made at its path. */
+	if (!sl_cgroup_open(&fd, path, NULL) && !sl_cgroup_id(&id, fd) && id == sandbox->cgroup_id)
+		sl_cgroup_destroy(path, DESTROY_MS);
+	sl_cleanup_fd(&fd);
+	return 0;
+}
+
+static void remove_stale(const char *dir)
+{
+	_cleanup_fd_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(sl_set_free) struct sl_set *set = NULL;
+	char mount[PATH_MAX];
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
+		return;
+	if (!sl_set_open(&set, dir, NULL) && !sl_cgroup_mount(mount, sizeof(mount), NULL))
+		sl_sandbox_each(set, stale_cgroup, mount);
+	if (!sl_set_destroy(dir, NULL))
+		sl_log_notice("removed what a killed run had left at %s", dir);
+}
+
+static void remove_all_stale(void)
+{
+	_cleanup_dir_ DIR *root = opendir(SL_SET_ROOT);
+	char path[PATH_MAX];
+	struct dirent *entry;
+
+	while (root && (entry = readdir(root))) {
+		if (strncmp(entry->d_name, RUN_PREFIX, strlen(RUN_PREFIX)))
+			continue;
+		snprintf(path, sizeof(path), SL_SET_ROOT "/%s", entry->d_name);
+		remove_stale(path);
+	}
+}
+
+/* Waits for the end of `fd`; a byte before it says that nothing is left to do. */
+static _Noreturn void keeper_main(const struct sl_run_world *world, int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char byte;
+	ssize_t n;
+
+	setsid();
+	/* Not to hold the caller's pipes open. */
+	for (int i = 0; i < 3; i++)
+		dup2(null, i);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	do {
+		n = read(fd, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1) {
+		sl_cgroup_destroy(world->cgroup, DESTROY_MS);
+		sl_set_destroy(world->dir, NULL);
+	}
+	_exit(0);
+}
+
+static int keeper_start(struct sl_run_world *world, struct sl_err *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return sl_err_sys(err, errno, "can't make a pipe");
+	world->keeper = fork();
+	if (!world->keeper) {
+		close(fds[1]);
+		keeper_main(world, fds[0]);
+	}
+	close(fds[0]);
+	if (world->keeper < 0) {
+		close(fds[1]);
+		return sl_err_sys(err, errno, "can't start the keeper");
+	}
+	world->keeper_fd = fds[1];
+	return 0;
+}
+
+static int world_fill(struct sl_run_world *world, const char *name, struct sl_err *err)
+{
+	char self[PATH_MAX - 64];
+	int rc;
+
+	rc = sl_cgroup_self(self, sizeof(self), err);
+	if (rc)
+		return rc;
+	snprintf(world->cgroup, sizeof(world->cgroup), "%s/sluice-run-%d", self, getpid());
+	rc = sl_cgroup_create(world->cgroup, err);
+	if (rc) {
+		world->cgroup[0] = '\0';
+		return rc;
+	}
+	rc = sl_sandbox_attach(world->set, world->cgroup, name, &world->sandbox, err);
+	return rc ? rc : keeper_start(world, err);
+}
+
+int sl_run_world_make(struct sl_run_world *world, const char *name, struct sl_err *err)
+{
+	static const struct sl_set_options options = { .max_sandboxes = 1, .max_procs = 16384 };
+	int rc;
+
+	*world = (struct sl_run_world){ .keeper = -1, .keeper_fd = -1 };
+	remove_all_stale();
+	snprintf(world->dir, sizeof(world->dir), SL_SET_ROOT "/" RUN_PREFIX "%d", getpid());
+	rc = sl_set_create(&world->set, world->dir, &options, err);
+	if (rc)
+		return rc;
+	rc = world_fill(world, name, err);
+	if (rc)
+		sl_run_world_end(world);
+	return rc;
+}
+
+void sl_run_world_end(struct sl_run_world *world)
+{
+	int rc = world->cgroup[0] ? sl_cgroup_destroy(world->cgroup, DESTROY_MS) : 0;
+
+	if (rc)
+		sl_log_warning("cgroup %s could not be removed: %s", world->cgroup, strerror(-rc));
+	sl_set_destroy(world->dir, NULL);
+	if (world->keeper_fd >= 0)
+		(void)!write(world->keeper_fd, "q", 1);
+	sl_cleanup_fd(&world->keeper_fd);
+	if (world->keeper > 0)
+		waitpid(world->keeper, NULL, 0);
+	sl_set_free(&world->set);
+}
