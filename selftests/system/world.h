@@ -5,8 +5,8 @@
  *
  * Order of use: world_up() as .init (or world_make() in the test), load_start(),
  * load_end(), compare, world_down() as .fini. Nothing here returns an error: what can't
- * be made fails the test. `world` owns all; a struct load owns its text until
- * load_free(); world_down() frees those that a failed test left, too.
+ * be made fails the test. `world` owns all but a struct load's text, which is freed by
+ * load_free().
  */
 #ifndef SLUICE_SYSTEM_WORLD_H
 #define SLUICE_SYSTEM_WORLD_H
@@ -39,7 +39,7 @@ struct load {
 	pid_t pid;
 	int in;  /* write end of its stdin; closed by load_end() */
 	int out; /* read end of its stdout */
-	char *text;
+	char *text; /* does not move: lines stay valid until load_free() */
 	size_t len;
 };
 

@@ -36,11 +36,14 @@ enum sl_digest_error sl_exe_ref_init(struct sl_exe_ref *ref, const struct sl_exe
 		return SL_DIGEST_NONE;
 	if (exe->path[0] != '/' || !len)
 		return SL_DIGEST_NONE;
-	ref->path = strndup(exe->path, len);
+	/* Not strndup(): a hostile record's path need not be terminated. */
+	ref->path = malloc(len + 1);
 	if (!ref->path) {
 		*nomem = true;
 		return SL_DIGEST_UNREADABLE;
 	}
+	memcpy(ref->path, exe->path, len);
+	ref->path[len] = '\0';
 	if (exe->root_off < len && ref->path[exe->root_off] == '/')
 		ref->root_off = exe->root_off;
 	return SL_DIGEST_NONE;
