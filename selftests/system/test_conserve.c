@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What came in went out again: nothing is lost, leaked or counted twice. */
+#include <criterion/criterion.h>
+
+#include "kernel/ring.h"
+#include "system/expect.h"
+
+TestSuite(conserve, .fini = world_down, .timeout = 120);
+
+static bool socks_balance(void *arg)
+{
+	struct sl_counters now = counters();
+
+	return now.n[SL_COUNTER_SOCK_CREATED] ==
+	       now.n[SL_COUNTER_SOCK_DELETED] + *(unsigned int *)arg;
+}
+
+static bool tuples_balance(void *arg)
+{
+	struct sl_counters now = counters();
+
+	(void)arg;
+	return now.n[SL_COUNTER_TUPLE_CREATED] ==
+	       now.n[SL_COUNTER_TUPLE_DELETED] + map_rows(SL_MAP_TUPLES);
+}
+
+static int count_live(const struct sl_process *process, void *arg)
+{
+	*(unsigned int *)arg += !(process->flags & SL_PROC_EXITED);
+	return 0;
+}
+
+static bool procs_balance(void *arg)
+{
+	struct sl_counters now = counters();
+	unsigned int live = 0;
+
+	(void)arg;
+	cr_assert_eq(sl_procs_each(world.set, count_live, &live), 0);
+	return now.n[SL_COUNTER_PROC_ENTERED] + now.n[SL_COUNTER_PROC_FORKED] ==
+	       now.n[SL_COUNTER_PROC_EXITED] + live;
+}
+
+Test(conserve, sockets_tuples_processes, .init = world_up)
+{
+	struct load server, idle, churn, exits;
+	unsigned int port = server_start(&server, "tcp-server --quiet --fork --count 10000");
+	unsigned int live;
+
+	load_start(&idle, INSIDE, "tcp-idle --server 127.0.0.1:%u --count 20 --timeout 90", port);
+	load_await(&idle, "open", 20);
+	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count 500 --rst --quiet", port);
+	load_run(&exits, INSIDE, "tcp-exit --server 127.0.0.1:%u --count 100 --jobs 4 --quiet",
+		 port);
+	live = live_socks();
+	cr_expect_eq(live, 20);
+	cr_expect(eventually(socks_balance, &live), "sockets: %llu created, %llu deleted, %u live",
+		  (unsigned long long)counter(SL_COUNTER_SOCK_CREATED),
+		  (unsigned long long)counter(SL_COUNTER_SOCK_DELETED), live);
+	cr_expect(eventually(tuples_balance, NULL));
+	cr_expect(eventually(procs_balance, NULL));
+	cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), 620);
+
+	cr_expect_eq(load_end(&idle), 0);
+	live = 0;
+	cr_expect(eventually(socks_balance, &live));
+	cr_expect(eventually(tuples_balance, NULL));
+	cr_expect(eventually(procs_balance, NULL));
+	expect_no_faults();
+	load_end(&server);
+	load_free(&server);
+	load_free(&idle);
+	load_free(&churn);
+	load_free(&exits);
+}
+
+static void count_event(const struct sl_event *event, void *arg)
+{
+	(void)event;
+	++*(uint64_t *)arg;
+}
+
+static void expect_events(unsigned int ring_bytes, bool lossy)
+{
+	struct sl_set_options options = { .ring_bytes = ring_bytes, .events = SL_EVENT_ALL };
+	unsigned long long by_kind[SL_EVENT_KIND_MAX] = {};
+	struct sl_ring *ring = NULL;
+	struct load server, churn;
+	struct sl_counters now;
+	unsigned long long lost;
+	uint64_t got = 0;
+	unsigned int port, live = 0;
+
+	world_make(&options, true);
+	cr_assert_eq(sl_ring_new(&ring, world.set, count_event, &got, NULL), 0);
+	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
+	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count 300 --rst --quiet", port);
+	cr_expect(eventually(socks_balance, &live));
+	cr_assert_geq(sl_ring_drain(ring), 0);
+	lost = sl_ring_lost(ring, by_kind);
+	now = counters();
+	cr_expect_eq(got, now.n[SL_COUNTER_EVENT_SUBMITTED], "%llu read, %llu submitted",
+		     (unsigned long long)got,
+		     (unsigned long long)now.n[SL_COUNTER_EVENT_SUBMITTED]);
+	cr_expect_eq(lost, now.n[SL_COUNTER_EVENT_LOST]);
+	if (lossy)
+		cr_expect_gt(lost, 0);
+	else
+		expect_no_faults();
+	/* Each connection opens, connects, establishes and closes: each event was tried. */
+	cr_expect_geq(got + lost, 300 * 4, "%llu tried", (unsigned long long)(got + lost));
+	for (int i = 0; i < SL_EVENT_KIND_MAX; i++)
+		lost -= by_kind[i];
+	cr_expect_eq(lost, 0, "losses by kind do not add up");
+	sl_ring_free(&ring);
+	load_end(&server);
+	load_free(&server);
+	load_free(&churn);
+}
+
+Test(conserve, events_all_read)
+{
+	expect_events(8 << 20, false);
+}
+
+Test(conserve, events_lost_are_counted)
+{
+	expect_events(16384, true);
+}
+
+/* O11: a connect that fails leaves nothing behind. */
+Test(conserve, failed_connects, .init = world_up)
+{
+	struct load load;
+	unsigned int live = 0;
+
+	load_run(&load, INSIDE, "tcp-fail --kind refused --count 2000 --quiet");
+	cr_expect(eventually(socks_balance, &live));
+	cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), 2000);
+	cr_expect_eq(map_rows(SL_MAP_TUPLES), 0);
+	expect_no_faults();
+	load_free(&load);
+}

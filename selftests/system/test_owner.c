@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Who a connection belongs to, looked up at the other end or after the fact. */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "system/expect.h"
+
+TestSuite(owner, .init = world_up, .fini = world_down, .timeout = 120);
+
+static void endpoint(struct sl_endpoint *out, const struct sockaddr_in *in)
+{
+	memset(out, 0, sizeof(*out));
+	out->addr_be[2] = htonl(0xffff);
+	out->addr_be[3] = in->sin_addr.s_addr;
+	out->port_be = in->sin_port;
+}
+
+static int listener(struct sockaddr_in *addr)
+{
+	socklen_t len = sizeof(*addr);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*addr = (struct sockaddr_in){ .sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(bind(fd, (struct sockaddr *)addr, sizeof(*addr)), 0);
+	cr_assert_eq(listen(fd, 4096), 0);
+	cr_assert_eq(getsockname(fd, (struct sockaddr *)addr, &len), 0);
+	return fd;
+}
+
+/* The owner of the other end of an accepted connection, looked up twice (O15). */
+static bool resolve(const struct sockaddr_in *here, const struct sockaddr_in *there,
+		    struct sl_tuple_owner *out)
+{
+	struct sl_tuple_owner again;
+	struct sl_endpoint local, remote;
+
+	endpoint(&local, there);
+	endpoint(&remote, here);
+	if (sl_tuple_resolve(world.set, &local, &remote, 0, out))
+		return false;
+	cr_expect_eq(sl_tuple_resolve(world.set, &local, &remote, 0, &again), 0);
+	cr_expect_eq(again.cookie, out->cookie);
+	return true;
+}
+
+#define CLIENTS 2000
+
+struct ident {
+	uint64_t start_ticks;
+	uint32_t pid;
+	uint32_t n;
+};
+
+struct tally {
+	unsigned int seen, unknown, wrong;
+};
+
+static void serve_one(int fd, struct tally *tally)
+{
+	struct sockaddr_in here, there;
+	socklen_t here_len = sizeof(here), there_len = sizeof(there);
+	_cleanup_fd_ int conn = accept4(fd, (struct sockaddr *)&there, &there_len, SOCK_CLOEXEC);
+	struct sl_tuple_owner owner = {};
+	struct ident ident;
+	uint64_t tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
+
+	cr_assert_geq(conn, 0);
+	cr_assert_eq(getsockname(conn, (struct sockaddr *)&here, &here_len), 0);
+	tally->seen++;
+	/* Resolved before it is asked who it is, as a real server has to. */
+	if (!resolve(&here, &there, &owner))
+		tally->unknown++;
+	cr_assert_eq(recv(conn, &ident, sizeof(ident), MSG_WAITALL), sizeof(ident));
+	if (owner.cookie && (owner.owner.tgid != ident.pid ||
+			     owner.owner.start_ns / tick_ns != ident.start_ticks))
+		tally->wrong++;
+}
+
+Test(owner, connect_and_exit)
+{
+	struct sockaddr_in addr;
+	_cleanup_fd_ int fd = listener(&addr);
+	struct tally tally = {};
+	struct load load;
+
+	load_start(&load, INSIDE,
+		   "tcp-exit --server 127.0.0.1:%u --count %u --jobs 16 --identify --quiet --timeout 90",
+		   ntohs(addr.sin_port), CLIENTS);
+	for (int i = 0; i < CLIENTS; i++) {
+		struct pollfd wait = { .fd = fd, .events = POLLIN };
+
+		cr_assert_eq(poll(&wait, 1, 20000), 1, "%u of %u came", tally.seen, CLIENTS);
+		serve_one(fd, &tally);
+	}
+	cr_assert_eq(load_end(&load), 0);
+	cr_expect_eq(tally.unknown, 0, "%u of %u are unknown", tally.unknown, tally.seen);
+	cr_expect_eq(tally.wrong, 0, "%u of %u are wrong", tally.wrong, tally.seen);
+	expect_no_faults();
+	load_free(&load);
+}
+
+Test(owner, self_connect_has_two_sockets)
+{
+	struct load load;
+	const char *out, *in;
+	struct sl_sock a, b;
+
+	load_run(&load, INSIDE, "self-connect --bytes 1234");
+	out = fact_next(&load, NULL, "sock");
+	in = fact_next(&load, out, "sock");
+	cr_assert_not_null(in);
+	a = closed_sock(fact_u64(out, "cookie"));
+	b = closed_sock(fact_u64(in, "cookie"));
+	expect_owner(&a.owner, out, "connecting end");
+	expect_owner(&b.owner, in, "accepting end");
+	cr_expect_eq(a.bytes_sent, 1234);
+	cr_expect_eq(b.bytes_received, 1234);
+	cr_expect(b.flags & SL_SOCK_ACCEPTED);
+	cr_expect_not(a.flags & SL_SOCK_ACCEPTED);
+	cr_expect_eq(b.peer.tgid, a.owner.tgid);
+	load_free(&load);
+}
+
+/* Every child says on its own socket line which process it is. */
+static unsigned int expect_each_owner(const struct load *load)
+{
+	unsigned int n = 0;
+
+	for (const char *line = NULL; (line = fact_next(load, line, "sock")); n++) {
+		struct sl_sock sock = closed_sock(fact_u64(line, "cookie"));
+
+		expect_owner(&sock.owner, line, "owner");
+	}
+	return n;
+}
+
+Test(owner, port_shared_in_turn)
+{
+	struct load server, load;
+	unsigned int port = server_start(&server, "tcp-server --count 1000 --quiet");
+
+	load_run(&load, INSIDE, "port-share --server 127.0.0.1:%u --bind 127.0.0.1:0 --count 10",
+		 port);
+	cr_expect_eq(expect_each_owner(&load), 20);
+	load_end(&server);
+	load_free(&server);
+	load_free(&load);
+}
+
+Test(owner, passed_on_by_exec)
+{
+	struct load server, load;
+	unsigned int port = server_start(&server, "tcp-server --count 100");
+	const char *line, *proc;
+	struct sl_sock sock;
+
+	load_run(&load, INSIDE, "fork-exec-fd --server 127.0.0.1:%u --bytes 10 --dir %s", port,
+		 world.scratch);
+	line = fact_next(&load, NULL, "open");
+	proc = fact_next(&load, NULL, "sock");
+	cr_assert_not_null(line);
+	cr_assert_not_null(proc);
+	sock = closed_sock(fact_u64(line, "cookie"));
+	expect_owner(&sock.opener, line, "opener");
+	expect_owner(&sock.user, proc, "user");
+	cr_expect(sock.flags & SL_SOCK_INHERITED);
+	load_end(&server);
+	load_free(&server);
+	load_free(&load);
+}
+
+Test(owner, passed_on_by_message)
+{
+	struct load server, load;
+	unsigned int port = server_start(&server, "tcp-server --count 100");
+	const char *line;
+	struct sl_sock sock;
+
+	load_run(&load, INSIDE, "pass-fd --server 127.0.0.1:%u --bytes 10", port);
+	line = fact_next(&load, NULL, "open");
+	cr_assert_not_null(line);
+	sock = closed_sock(fact_u64(line, "cookie"));
+	expect_owner(&sock.opener, line, "opener, gone by now");
+	expect_owner(&sock.owner, line, "owner, gone by now");
+	cr_expect_eq(sock.bytes_sent, 10);
+	load_end(&server);
+	load_free(&server);
+	load_free(&load);
+}
