@@ -81,7 +81,7 @@ struct sl_sock {
 	__u16 type;
 	__u16 protocol;
 	__u8 state;      /* TCP_* when it was closed, or now (include/net/tcp_states.h) */
-	__u8 generation; /* connections made with this socket, modulo 256 */
+	__u8 generation; /* times it was connected anew, modulo 256 */
 	__s32 error;     /* sk_err or the connection's last soft error, positive errno */
 };
 
