@@ -25,13 +25,6 @@ static __always_inline bool owner_now(struct sl_owner *owner)
 	return true;
 }
 
-static __always_inline bool owner_is_process(const struct sl_owner *owner,
-					     struct task_struct *task)
-{
-	return owner->tgid == (__u32)task->tgid &&
-	       owner->start_ns == task->group_leader->start_boottime;
-}
-
 static __always_inline bool owner_equal(const struct sl_owner *a, const struct sl_owner *b)
 {
 	return a->tgid == b->tgid && a->start_ns == b->start_ns && a->lineage == b->lineage;

@@ -81,8 +81,12 @@ static __always_inline void remote_of(struct sl_endpoint *remote, struct bpf_soc
 	endpoint_v6(remote, addr_be, ctx->user_port);
 }
 
-/* The record of the calling task's socket, with its owner brought up to date. */
-static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u64 now)
+/*
+ * The record of the calling task's socket. The caller becomes its owner unless one of the
+ * `settled` flags says that another has: who uses it later is its `user`.
+ */
+static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u64 now,
+						     __u32 settled)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct sl_owner owner;
@@ -95,7 +99,7 @@ static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, 
 	known = owner_now(&owner);
 	if (rec) {
 		/* MPTCP joins are made by a kworker, which owns nothing. */
-		if (known)
+		if (known && !(rec->flags & settled))
 			rec->owner = owner;
 		return rec;
 	}
@@ -112,7 +116,7 @@ static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, 
 static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 {
 	__u64 now = bpf_ktime_get_boot_ns();
-	struct sl_sock *rec = sock_for_call(ctx, now);
+	struct sl_sock *rec = sock_for_call(ctx, now, 0);
 
 	if (!rec)
 		return 1;
@@ -175,7 +179,7 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
 	now = bpf_ktime_get_boot_ns();
-	rec = sock_for_call(ctx, now);
+	rec = sock_for_call(ctx, now, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT);
 	if (!rec)
 		return 1;
 	rec->flags |= SL_SOCK_SENT;

@@ -13,10 +13,6 @@
 
 #include <linux/types.h>
 
-#ifndef __ksym
-#define __ksym __attribute__((section(".ksyms")))
-#endif
-
 typedef _Bool bool;
 enum { false = 0, true = 1 };
 
@@ -235,7 +231,6 @@ struct inet_sock {
 
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
-	void *icsk_ulp_data;
 };
 
 struct tcp_sock {
@@ -247,16 +242,11 @@ struct tcp_sock {
 	__u64 bytes_retrans;
 	__u64 bytes_acked;
 	__u64 bytes_received;
-	bool is_mptcp;
 };
 
 struct mptcp_sock {
 	struct inet_connection_sock sk;
 	__u32 token;
-};
-
-struct mptcp_subflow_context {
-	struct sock *conn;
 };
 
 struct packet_sock {
@@ -285,15 +275,6 @@ struct bpf_iter__task_file {
 	struct task_struct *task;
 	__u32 fd;
 	struct file *file;
-};
-
-struct bpf_map;
-
-struct bpf_iter__bpf_sk_storage_map {
-	struct bpf_iter_meta *meta;
-	struct bpf_map *map;
-	struct sock *sk;
-	void *value;
 };
 
 #pragma clang attribute pop

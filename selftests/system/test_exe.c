@@ -95,3 +95,27 @@ Test(exe, exec_by_a_thread)
 	load_free(&load);
 }
 
+Test(exe, pid_namespace)
+{
+	struct load load;
+	struct sl_sock sock = connected(&load, "ns-pid");
+
+	cr_expect_eq(sock.owner.ns_pid, 1);
+	cr_expect_neq(sock.owner.tgid, 1);
+	load_free(&load);
+}
+
+/* I17: one process enters, whatever number of threads it makes. */
+Test(exe, threads_make_no_rows)
+{
+	struct sl_counters before = counters(), after;
+	struct load load;
+
+	load_run(&load, INSIDE, "threads --count 5000");
+	after = counters();
+	cr_expect_eq(after.n[SL_COUNTER_PROC_FORKED], before.n[SL_COUNTER_PROC_FORKED]);
+	cr_expect_eq(after.n[SL_COUNTER_PROC_ENTERED], before.n[SL_COUNTER_PROC_ENTERED] + 1);
+	cr_expect_eq(map_rows(SL_MAP_PROCS), 0);
+	expect_no_faults();
+	load_free(&load);
+}

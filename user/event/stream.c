@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "event/hold.h"
 #include "event/stream.h"
 
@@ -43,14 +44,6 @@ static uint64_t clock_ms(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static uint64_t boottime_ns(void)
-{
-	struct timespec now = { 0 };
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static int digest_of(unsigned int exe_id, struct sl_digest *out, void *arg)
@@ -191,7 +184,7 @@ int sl_event_stream_seed(struct sl_event_stream *stream)
 	sl_proc_table_resync_begin(stream->procs);
 	ret = stream->ops.procs_each(stream->ops.ctx, seed_process, stream);
 	if (!ret)
-		sl_proc_table_resync_end(stream->procs, boottime_ns());
+		sl_proc_table_resync_end(stream->procs, sl_boottime_ns());
 	return ret;
 }
 
@@ -306,7 +299,7 @@ void sl_event_stream_lost(struct sl_event_stream *stream, unsigned long long cou
 	struct sl_view_lost lost = { .count = count };
 	struct sl_view_event view = {
 		.event = "lost",
-		.time_ns = boottime_ns(),
+		.time_ns = sl_boottime_ns(),
 		.lost = &lost,
 	};
 

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 /*
  * A line of mountinfo (proc(5)): "ID PARENT MAJ:MIN ROOT POINT OPTIONS [OPTIONAL…] - TYPE …".
@@ -245,17 +245,9 @@ static void cgroup_remove_children(int fd, int depth)
 	}
 }
 
-static long long now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
 int sl_cgroup_destroy(const char *path, int timeout_ms)
 {
-	long long deadline = now_ms() + timeout_ms;
+	long long deadline = sl_monotonic_ms() + timeout_ms;
 	int fd, rc;
 
 	for (;;) {
@@ -268,7 +260,7 @@ int sl_cgroup_destroy(const char *path, int timeout_ms)
 		if (!rmdir(path) || errno == ENOENT)
 			return 0;
 		rc = -errno;
-		if (rc != -EBUSY || now_ms() >= deadline)
+		if (rc != -EBUSY || sl_monotonic_ms() >= deadline)
 			return rc;
 		/* Killed processes leave as they are scheduled; no event covers rmdir. */
 		poll(NULL, 0, 1);

@@ -28,9 +28,9 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "kernel/cgroup.h"
 #include "kernel/live_private.h"
 
@@ -62,14 +62,6 @@ struct canary {
 	char made[2 * PATH_MAX]; /* cgroup to remove, or "" */
 };
 
-static long long now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
-}
-
 /* Waits until `fd` is readable. 0, -ETIMEDOUT, or another -errno. */
 static int wait_readable(const struct canary *canary, int fd)
 {
@@ -78,7 +70,7 @@ static int wait_readable(const struct canary *canary, int fd)
 	int n;
 
 	do {
-		left = canary->deadline_ms - now_ms();
+		left = canary->deadline_ms - sl_monotonic_ms();
 		if (left < 0)
 			return -ETIMEDOUT;
 		n = poll(&poll_fd, 1, (int)left);
@@ -422,7 +414,7 @@ void sl_live_canary(struct sl_set *set, const struct sl_sandbox *sandbox, const 
 		.set = set,
 		.sandbox = sandbox,
 		.condition = condition,
-		.deadline_ms = now_ms() + timeout_ms,
+		.deadline_ms = sl_monotonic_ms() + timeout_ms,
 		.listener = -1,
 		.control = -1,
 	};

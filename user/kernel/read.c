@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/htab.h"
 #include "kernel/set_private.h"
 
@@ -143,19 +143,11 @@ static int note_cookie(const struct sl_sock *sock, const struct sl_iter_sock *ho
 	return sl_htab_add(arg, &sock->cookie, NULL) ? 0 : -ENOMEM;
 }
 
-static __u64 boottime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (__u64)ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
-
 int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg)
 {
 	_cleanup_(sl_htab_free) struct sl_htab *held = NULL;
 	int fd = set->maps[SL_MAP_PACKETS], rc, swept = 0;
-	__u64 started = boottime_ns();
+	__u64 started = sl_boottime_ns();
 	struct sl_sock sock;
 	__u64 key, next;
 	bool more;
@@ -174,7 +166,7 @@ int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg)
 			continue;
 		if (bpf_map_delete_elem(fd, &key))
 			continue;
-		sock.closed_ns = boottime_ns();
+		sock.closed_ns = sl_boottime_ns();
 		sock.flags |= SL_SOCK_RELEASED;
 		swept++;
 		rc = fn(&sock, arg);

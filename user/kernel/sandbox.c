@@ -6,20 +6,12 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "kernel/bpffs.h"
 #include "kernel/cgroup.h"
 #include "kernel/set_private.h"
-
-static __u64 boottime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (__u64)ts.tv_sec * 1000000000ULL + ts.tv_nsec;
-}
 
 /*
  * Serialises attach and detach of a set: held until the descriptor is closed. Waits. Not
@@ -198,7 +190,7 @@ static int sandbox_describe(struct sl_sandbox *sandbox, int *cgroup, const char 
 		return sl_err_sys(err, -rc, "can't tell the id of cgroup '%s'", real);
 	last = strrchr(real, '/');
 	sandbox->cgroup_id = cgroup_id;
-	sandbox->attached_ns = boottime_ns();
+	sandbox->attached_ns = sl_boottime_ns();
 	snprintf(sandbox->cgroup, sizeof(sandbox->cgroup), "%s", sl_cgroup_relative(real, mount));
 	snprintf(sandbox->name, sizeof(sandbox->name), "%.*s", SL_SANDBOX_NAME_MAX - 1,
 		 name ? name : last + 1);

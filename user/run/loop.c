@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "event/consume.h"
 #include "kernel/cgroup.h"
 
 /* With --wait-all: how often the cgroup is looked at once the command has ended. */
@@ -17,10 +19,12 @@
 /* Rounds of 1 ms that killed processes get to be gone. */
 #define KILL_ROUNDS 5000
 
+/* Processes that are named when they are killed. */
+#define NAMED_MAX 10
+
 struct loop {
 	struct sl_run_world *world;
-	struct sl_ring *ring;
-	struct sl_event_stream *stream;
+	struct sl_consumer consumer;
 	pid_t pid;
 	int signal_fd;
 	int status;
@@ -34,22 +38,6 @@ void sl_run_signals(sigset_t *signals)
 	sigemptyset(signals);
 	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
 		sigaddset(signals, passed[i]);
-}
-
-static int packet_closed(const struct sl_sock *sock, void *arg)
-{
-	sl_event_stream_closed(arg, sock);
-	return 0;
-}
-
-static void consume(struct loop *loop)
-{
-	unsigned long long by_kind[SL_EVENT_KIND_MAX], lost;
-
-	sl_ring_drain(loop->ring);
-	lost = sl_ring_lost(loop->ring, by_kind);
-	if (lost)
-		sl_event_stream_lost(loop->stream, lost, by_kind);
 }
 
 static void take_signals(struct loop *loop)
@@ -73,13 +61,6 @@ static void take_signals(struct loop *loop)
 	}
 }
 
-static int sooner(int a, int b)
-{
-	if (a < 0 || b < 0)
-		return a < 0 ? b : a;
-	return a < b ? a : b;
-}
-
 static bool populated(const struct loop *loop)
 {
 	bool value = false;
@@ -87,16 +68,13 @@ static bool populated(const struct loop *loop)
 	return !sl_cgroup_populated(loop->world->cgroup, &value) && value;
 }
 
-static void name_one(const struct sl_process *process, int *named)
-{
-	if ((*named)++ < 10)
-		sl_log_notice("killed %u (%.*s), which the command had left running",
-			      process->key.tgid, SL_COMM_LEN, process->comm);
-}
-
 static int name_left(const struct sl_process *process, void *arg)
 {
-	name_one(process, arg);
+	int *named = arg;
+
+	if ((*named)++ < NAMED_MAX)
+		sl_log_notice("killed %u (%.*s), which the command had left running",
+			      process->key.tgid, SL_COMM_LEN, process->comm);
 	return 0;
 }
 
@@ -107,8 +85,8 @@ static void kill_left(struct loop *loop)
 	if (!populated(loop))
 		return;
 	sl_procs_each(loop->world->set, name_left, &named);
-	if (named > 10)
-		sl_log_notice("and %d more", named - 10);
+	if (named > NAMED_MAX)
+		sl_log_notice("and %d more", named - NAMED_MAX);
 	sl_cgroup_kill(loop->world->cgroup);
 	for (int i = 0; i < KILL_ROUNDS && populated(loop); i++)
 		poll(NULL, 0, 1);
@@ -118,18 +96,19 @@ static int run_until_end(struct loop *loop, bool wait_all)
 {
 	struct pollfd fds[] = {
 		{ .fd = loop->signal_fd, .events = POLLIN },
-		{ .fd = sl_ring_fd(loop->ring), .events = POLLIN },
-		{ .fd = sl_event_stream_fd(loop->stream), .events = POLLIN },
+		{ .fd = sl_ring_fd(loop->consumer.ring), .events = POLLIN },
+		{ .fd = sl_event_stream_fd(loop->consumer.stream), .events = POLLIN },
 	};
-	int timeout;
+	int timeout, rc;
 
 	while (!loop->ended || (wait_all && populated(loop))) {
-		consume(loop);
-		timeout = sooner(sl_event_stream_pump(loop->stream), sl_ring_arm(loop->ring));
+		rc = sl_consume(&loop->consumer);
+		if (rc)
+			return rc;
+		timeout = sl_sooner_ms(sl_event_stream_pump(loop->consumer.stream), sl_ring_arm(loop->consumer.ring));
 		if (timeout)
-			sl_event_stream_flush(loop->stream);
-		if (loop->ended)
-			timeout = sooner(timeout, POPULATED_MS);
+			sl_event_stream_flush(loop->consumer.stream);
+		timeout = sl_sooner_ms(timeout, loop->ended ? POPULATED_MS : SL_SWEEP_MS);
 		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
 			return -errno;
 		take_signals(loop);
@@ -140,7 +119,12 @@ static int run_until_end(struct loop *loop, bool wait_all)
 int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
 		pid_t pid, bool wait_all, int *status, struct sl_err *err)
 {
-	struct loop loop = { world, ring, stream, pid, -1, 0, false };
+	struct loop loop = {
+		.world = world,
+		.consumer = { .set = world->set, .ring = ring, .stream = stream },
+		.pid = pid,
+		.signal_fd = -1,
+	};
 	sigset_t signals;
 	int rc;
 
@@ -151,10 +135,12 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	rc = run_until_end(&loop, wait_all);
 	close(loop.signal_fd);
 	if (rc)
-		return sl_err_sys(err, -rc, "poll");
+		return sl_err_sys(err, -rc, "following the command");
 	kill_left(&loop);
-	consume(&loop);
-	sl_packets_sweep(world->set, packet_closed, stream);
+	rc = sl_consume(&loop.consumer);
+	if (rc)
+		return sl_err_sys(err, -rc, "reading the ring buffer");
+	sl_consume_packets(&loop.consumer);
 	*status = loop.status;
 	return 0;
 }
