@@ -68,7 +68,6 @@ static __always_inline void seed_endpoints(struct sl_sock *rec, struct sock *sk)
 	}
 	if (!dport_be)
 		__builtin_memset(&rec->remote, 0, sizeof(rec->remote));
-	rec->original = rec->remote;
 }
 
 /* Flags a socket's state implies, when its history was not seen. */
@@ -103,19 +102,15 @@ int seed_socks(struct bpf_iter__task_file *ctx)
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
-	if (bpf_sk_storage_get(&socks, sk, NULL, 0))
+	if (sock_find(sk, bpf_get_socket_cookie(sk)))
 		return 0;
-	rec = bpf_sk_storage_get(&socks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!rec) {
-		count(state->sandbox, SL_COUNTER_SOCK_NOMEM);
+	rec = sock_adopt(sk, bpf_get_socket_cookie(sk), state,
+			 SL_SOCK_PREEXISTING | SL_SOCK_FOREIGN);
+	if (!rec)
 		return 0;
-	}
-	sock_init(rec, state, bpf_get_socket_cookie(sk), bpf_ktime_get_boot_ns(),
-		  SL_SOCK_PREEXISTING | SL_SOCK_FOREIGN);
 	rec->owner.tid = state->tgid;
 	BPF_CORE_READ_STR_INTO(&rec->owner.comm, task, comm);
 	rec->owner.uid = BPF_CORE_READ(task, cred, uid.val);
-	rec->opener = rec->owner;
 	rec->family = family;
 	rec->type = BPF_CORE_READ(sk, sk_type);
 	rec->protocol = BPF_CORE_READ(sk, sk_protocol);
@@ -125,7 +120,7 @@ int seed_socks(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
-/* Records of sockets whose sandbox has gone. */
+/* Storages of sockets whose sandbox has gone. */
 SEC("iter/task_file")
 int unseed_socks(struct bpf_iter__task_file *ctx)
 {
@@ -138,9 +133,9 @@ int unseed_socks(struct bpf_iter__task_file *ctx)
 	sk = file_sock(file);
 	if (!sk)
 		return 0;
-	rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
+	rec = bpf_sk_storage_get(&adopted, sk, NULL, 0);
 	if (rec && !sandbox_exists(rec->owner.sandbox))
-		bpf_sk_storage_delete(&socks, sk);
+		bpf_sk_storage_delete(&adopted, sk);
 	return 0;
 }
 
@@ -196,7 +191,7 @@ int dump_socks(struct bpf_iter__task_file *ctx)
 	sk = file_sock(file);
 	if (!sk)
 		return 0;
-	rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
+	rec = sock_find(sk, bpf_get_socket_cookie(sk));
 	if (!rec && BPF_CORE_READ(sk, __sk_common.skc_family) == AF_PACKET) {
 		cookie = bpf_get_socket_cookie(sk);
 		rec = bpf_map_lookup_elem(&packets, &cookie);

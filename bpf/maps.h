@@ -115,13 +115,36 @@ SL_MAP struct {
 
 /* --- sockets --- */
 
-/* An accepted socket starts as a copy of its listener's record (BPF_F_CLONE). */
+/* See struct sl_sock for what is where. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct sl_sock);
+} socks SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, struct sl_sock);
+} socks_over SEC(".maps");
+
+/* An accepted socket starts as a copy of its listener's (BPF_F_CLONE). */
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
 	__type(key, __u32);
 	__type(value, struct sl_sock);
-} socks SEC(".maps");
+} adopted SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, struct sl_sock_more);
+} sock_more SEC(".maps");
 
 /*
  * AF_PACKET sockets by cookie. Nothing tells when one is closed, and a storage would go
@@ -136,28 +159,19 @@ SL_MAP struct {
 } packets SEC(".maps");
 
 SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct sl_tuple_bucket);
+} tuple_buckets SEC(".maps");
+
+SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 65536);
 	__type(key, struct sl_tuple);
 	__type(value, struct sl_tuple_owner);
 } tuples SEC(".maps");
-
-/* Tuples closed before an accepting side on this host had looked: a bounded memory. */
-SL_MAP struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct sl_tuple);
-	__type(value, struct sl_tuple_owner);
-} closed_tuples SEC(".maps");
-
-/* Ring of closed sockets; ids.closed is the next slot, masked. */
-SL_MAP struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, struct sl_closed);
-} closed SEC(".maps");
 
 /* --- events --- */
 

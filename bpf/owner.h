@@ -10,41 +10,36 @@
 
 #include "ring.h"
 
+/* What is kept of the calling process; NULL when it is no member of a sandbox. */
+static __always_inline struct sl_owner *owner_state(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task->group_leader, NULL, 0);
+}
+
+/* `state` is the caller's; the rest is its thread's. */
+static __always_inline void owner_fill(struct sl_owner *owner, const struct sl_owner *state,
+				       struct task_struct *task)
+{
+	__builtin_memcpy(owner, state, offsetof(struct sl_owner, comm));
+	owner->tid = task->pid;
+	owner->uid = bpf_get_current_uid_gid();
+	__builtin_memcpy(owner->comm, task->comm, sizeof(owner->comm));
+}
+
 /* Fills *owner from the calling task; false when it is no member of a sandbox. */
 static __always_inline bool owner_now(struct sl_owner *owner)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct sl_owner *state = bpf_task_storage_get(&tasks, task->group_leader, NULL, 0);
+	struct sl_owner *state = owner_state(task);
 
-	if (!state)
-		return false;
-	*owner = *state;
-	owner->tid = task->pid;
-	owner->uid = bpf_get_current_uid_gid();
-	bpf_get_current_comm(owner->comm, sizeof(owner->comm));
-	return true;
+	if (state)
+		owner_fill(owner, state, task);
+	return state != NULL;
 }
 
 static __always_inline bool owner_equal(const struct sl_owner *a, const struct sl_owner *b)
 {
 	return a->tgid == b->tgid && a->start_ns == b->start_ns && a->lineage == b->lineage;
-}
-
-/*
- * Notes that the calling process uses the socket. Another process than the owner, or the
- * owner after an exec, becomes `user`.
- */
-static __always_inline void sock_note_user(struct sl_sock *rec)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct sl_owner *state = bpf_task_storage_get(&tasks, task->group_leader, NULL, 0);
-
-	if (!state || owner_equal(&rec->owner, state))
-		return;
-	if ((rec->flags & SL_SOCK_INHERITED) && owner_equal(&rec->user, state))
-		return;
-	owner_now(&rec->user);
-	rec->flags |= SL_SOCK_INHERITED;
 }
 
 #endif

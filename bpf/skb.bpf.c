@@ -33,7 +33,7 @@ static __always_inline int skb_count(struct __sk_buff *skb, bool egress)
 	sk = bpf_sk_fullsock(sk);
 	if (!sk || sk->protocol == IPPROTO_TCP)
 		return 1;
-	rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
+	rec = sock_find(sk, bpf_get_socket_cookie(skb));
 	if (!rec)
 		return 1;
 	bytes = skb_payload(skb, sk->protocol);

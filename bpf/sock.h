@@ -3,194 +3,167 @@
 #ifndef SLUICE_BPF_SOCK_H
 #define SLUICE_BPF_SOCK_H
 
-#include <bpf/bpf_endian.h>
+#include "tuple.h"
 
-#include "owner.h"
+/* --- what few sockets have --- */
 
-#ifndef AF_INET
-#define AF_INET 2
-#define AF_INET6 10
-#define AF_PACKET 17
-#endif
-#ifndef IPPROTO_TCP
-#define IPPROTO_ICMP 1
-#define IPPROTO_TCP 6
-#define IPPROTO_UDP 17
-#define IPPROTO_ICMPV6 58
-#define IPPROTO_MPTCP 262
-#endif
-
-#define V4_MAPPED bpf_htonl(0x0000ffff)
-
-static __always_inline void endpoint_v4(struct sl_endpoint *ep, __be32 addr_be, __be16 port_be)
+/* The row to write into, made on first use; NULL when there is no room (counted). */
+static __noinline struct sl_sock_more *more_get(__u64 cookie)
 {
-	ep->addr_be[0] = 0;
-	ep->addr_be[1] = 0;
-	ep->addr_be[2] = V4_MAPPED;
-	ep->addr_be[3] = addr_be;
-	ep->port_be = port_be;
-	ep->pad = 0;
+	struct sl_sock_more *more = bpf_map_lookup_elem(&sock_more, &cookie), empty = {};
+
+	if (more)
+		return more;
+	if (bpf_map_update_elem(&sock_more, &cookie, &empty, BPF_NOEXIST))
+		return NULL;
+	return bpf_map_lookup_elem(&sock_more, &cookie);
 }
 
-static __always_inline void endpoint_v6(struct sl_endpoint *ep, const __be32 *addr_be,
-					__be16 port_be)
+static __always_inline struct sl_sock_more *sock_more_get(struct sl_sock *rec)
 {
-	ep->addr_be[0] = addr_be[0];
-	ep->addr_be[1] = addr_be[1];
-	ep->addr_be[2] = addr_be[2];
-	ep->addr_be[3] = addr_be[3];
-	ep->port_be = port_be;
-	ep->pad = 0;
+	struct sl_sock_more *more = more_get(rec->cookie);
+
+	if (more)
+		rec->flags |= SL_SOCK_MORE;
+	else
+		count(rec->owner.sandbox, SL_COUNTER_MORE_FULL);
+	return more;
 }
 
-static __always_inline bool endpoint_equal(const struct sl_endpoint *a,
-					   const struct sl_endpoint *b)
+/*
+ * The calling process becomes the owner. A creator other than it (or it before an exec)
+ * stays known as the opener.
+ */
+static __always_inline void sock_take(struct sl_sock *rec)
 {
-	return a->addr_be[3] == b->addr_be[3] && a->port_be == b->port_be &&
-	       a->addr_be[2] == b->addr_be[2] && a->addr_be[1] == b->addr_be[1] &&
-	       a->addr_be[0] == b->addr_be[0];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
+	struct sl_sock_more *more;
+
+	/* MPTCP joins are made by a kworker, which owns nothing. */
+	if (!state)
+		return;
+	if (owner_equal(&rec->owner, state) && rec->owner.tid == (__u32)task->pid)
+		return;
+	if (!owner_equal(&rec->owner, state)) {
+		more = sock_more_get(rec);
+		if (more && !more->opener.tgid)
+			more->opener = rec->owner;
+	}
+	owner_fill(&rec->owner, state, task);
 }
 
-/* Neither address nor port: a call that named no destination. */
-static __always_inline bool endpoint_empty(const struct sl_endpoint *ep)
+/*
+ * Notes that the calling process uses the socket. Another process than the owner, or the
+ * owner after an exec, becomes `user`.
+ */
+static __always_inline void sock_note_user(struct sl_sock *rec)
 {
-	return !ep->port_be && !ep->addr_be[3] && !ep->addr_be[1] && !ep->addr_be[0];
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
+	struct sl_sock_more *more;
+
+	if (!state || owner_equal(&rec->owner, state))
+		return;
+	more = sock_more_get(rec);
+	if (!more)
+		return;
+	if (!(rec->flags & SL_SOCK_INHERITED) || !owner_equal(&more->user, state))
+		owner_fill(&more->user, state, task);
+	rec->flags |= SL_SOCK_INHERITED;
 }
 
-static __always_inline void sock_event(enum sl_event_kind kind, struct sl_sock *rec, __u64 now)
+/* --- events --- */
+
+static __always_inline void sock_event_more(enum sl_event_kind kind, struct sl_sock *rec,
+					    struct sl_sock_more *more, __u64 now)
 {
-	__u32 sandbox = rec->owner.sandbox;
 	struct sl_event_sock *event;
 
-	event = event_begin(sandbox, kind, sizeof(*event), now);
+	event = event_begin(rec->owner.sandbox, kind, sizeof(*event), now);
 	if (!event)
 		return;
 	event->sock = *rec;
-	event_end(sandbox, event);
+	event->more = *more;
+	event_end(rec->owner.sandbox, event);
 }
 
-/* First fields of a new record, whose memory is zero. */
-static __always_inline void sock_init(struct sl_sock *rec, const struct sl_owner *owner,
-				      __u64 cookie, __u64 now, __u32 flags)
+static __always_inline void sock_event_plain(enum sl_event_kind kind, struct sl_sock *rec,
+					     __u64 now)
+{
+	struct sl_event_sock *event;
+
+	event = event_begin(rec->owner.sandbox, kind, SL_EVENT_SOCK_MIN, now);
+	if (!event)
+		return;
+	event->sock = *rec;
+	event_end(rec->owner.sandbox, event);
+}
+
+/* `now` 0: read the clock, if the event is wanted at all. */
+static __always_inline void sock_event(enum sl_event_kind kind, struct sl_sock *rec, __u64 now)
+{
+	struct sl_sock_more *more = NULL;
+	__u64 cookie = rec->cookie;
+
+	if (!event_wanted(kind))
+		return;
+	now = now ?: bpf_ktime_get_boot_ns();
+	if (rec->flags & SL_SOCK_MORE)
+		more = bpf_map_lookup_elem(&sock_more, &cookie);
+	if (more)
+		sock_event_more(kind, rec, more, now);
+	else
+		sock_event_plain(kind, rec, now);
+}
+
+/* --- finding and making records --- */
+
+/* First fields of an adopted record, whose memory is zero. */
+static __always_inline void sock_init(struct sl_sock *rec, __u64 cookie, __u32 flags)
 {
 	rec->cookie = cookie;
-	rec->created_ns = now;
 	rec->flags = flags;
+	count(rec->owner.sandbox, SL_COUNTER_SOCK_CREATED);
+}
+
+/* A record for a socket whose creation was not seen; the caller fills in what it is. */
+static __always_inline struct sl_sock *sock_adopt(void *sk, __u64 cookie,
+						  const struct sl_owner *owner, __u32 flags)
+{
+	struct sl_sock *rec = bpf_sk_storage_get(&adopted, sk, NULL,
+						 BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!rec) {
+		count(owner->sandbox, SL_COUNTER_SOCK_NOMEM);
+		return NULL;
+	}
 	rec->owner = *owner;
-	rec->opener = *owner;
-	count(owner->sandbox, SL_COUNTER_SOCK_CREATED);
+	sock_init(rec, cookie, flags);
+	return rec;
 }
 
-/*
- * The record that answers for `sk`. An MPTCP subflow is a socket of the kernel's own,
- * which no application holds: its MPTCP socket answers (RFC 8684; net/mptcp/subflow.c).
- */
-static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk)
+/* The first use; a connect, which may be repeated, sets it anew. */
+static __always_inline void sock_since(struct sl_sock *rec)
 {
-	struct sl_sock *rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
-	struct mptcp_sock *msk;
-
-	if (rec)
-		return rec;
-	msk = bpf_skc_to_mptcp_sock(sk);
-	return msk ? bpf_sk_storage_get(&socks, msk, NULL, 0) : NULL;
+	if (!rec->since_ns)
+		rec->since_ns = bpf_ktime_get_boot_ns();
 }
 
-static __always_inline void tuple_of(struct sl_tuple *tuple, const struct sl_sock *rec)
-{
-	tuple->netns_cookie = rec->netns_cookie;
-	tuple->local = rec->local;
-	tuple->remote = rec->remote;
-	tuple->protocol = IPPROTO_TCP;
-	tuple->pad = 0;
-}
+/* --- the end --- */
 
-/*
- * Publishes the owner of a connection by its tuple, before its first packet leaves, for
- * the accepting side on this host and for whoever asks.
- */
-static __always_inline void tuple_publish(struct sl_sock *rec)
-{
-	struct sl_tuple_owner value = { .cookie = rec->cookie, .owner = rec->owner };
-	__u32 sandbox = rec->owner.sandbox;
-	struct sl_tuple tuple;
-	long err;
-
-	tuple_of(&tuple, rec);
-	err = bpf_map_update_elem(&tuples, &tuple, &value, BPF_NOEXIST);
-	if (err == -17) { /* EEXIST */
-		count(sandbox, SL_COUNTER_TUPLE_REPLACED);
-		count(sandbox, SL_COUNTER_TUPLE_DELETED);
-		err = bpf_map_update_elem(&tuples, &tuple, &value, BPF_ANY);
-	}
-	if (err) {
-		count(sandbox, SL_COUNTER_TUPLES_FULL);
-		return;
-	}
-	rec->flags |= SL_SOCK_TUPLE;
-	count(sandbox, SL_COUNTER_TUPLE_CREATED);
-}
-
-/*
- * Removes the tuple of a closed connection. If no accepting socket has copied the owner,
- * it may be about to (the last packet of the handshake is under way), or the other end
- * is on another host: the row moves to the bounded map of closed tuples first.
- */
-static __always_inline void tuple_retire(struct sl_sock *rec)
-{
-	__u32 sandbox = rec->owner.sandbox;
-	struct sl_tuple_owner *value;
-	struct sl_tuple tuple;
-
-	if (!(rec->flags & SL_SOCK_TUPLE))
-		return;
-	tuple_of(&tuple, rec);
-	value = bpf_map_lookup_elem(&tuples, &tuple);
-	rec->flags &= ~SL_SOCK_TUPLE;
-	if (!value || value->cookie != rec->cookie)
-		return; /* reused by a newer connection: its row */
-	if (!value->claimed && (rec->flags & SL_SOCK_ESTABLISHED)) {
-		if (!bpf_map_update_elem(&closed_tuples, &tuple, value, BPF_ANY))
-			count(sandbox, SL_COUNTER_TUPLE_KEPT);
-	}
-	if (!bpf_map_delete_elem(&tuples, &tuple))
-		count(sandbox, SL_COUNTER_TUPLE_DELETED);
-}
-
-static __always_inline void closed_keep(struct sl_sock *rec)
-{
-	struct sl_config *cfg = config_get();
-	struct sl_closed *slot;
-	struct sl_ids *last;
-	__u32 zero = 0, index;
-	__u64 seq;
-
-	last = bpf_map_lookup_elem(&ids, &zero);
-	if (!last || !cfg || !cfg->closed_entries)
-		return;
-	seq = __sync_fetch_and_add(&last->closed, 1);
-	index = seq & (cfg->closed_entries - 1);
-	slot = bpf_map_lookup_elem(&closed, &index);
-	if (!slot)
-		return;
-	/* Readers take a slot whose seq is the same before and after their copy. */
-	__sync_lock_test_and_set(&slot->seq, 0);
-	slot->sock = *rec;
-	__sync_lock_test_and_set(&slot->seq, seq + 1);
-	count(rec->owner.sandbox, SL_COUNTER_CLOSED_KEPT);
-}
-
-/* The one end of every record: counts, tuple, ring of closed ones, event. */
+/* The one end of every record: counts, event, a place among the closed ones. */
 static __always_inline void sock_finish(struct sl_sock *rec)
 {
 	__u64 now = bpf_ktime_get_boot_ns();
 
 	rec->closed_ns = now;
-	rec->flags |= SL_SOCK_RELEASED;
-	tuple_retire(rec);
-	closed_keep(rec);
+	tuple_remove(rec);
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_DELETED);
 	sock_event(SL_EVENT_CLOSE, rec, now);
+	/* From here its slot may be taken. */
+	__sync_fetch_and_or(&rec->flags, SL_SOCK_RELEASED);
+	closed_keep(rec);
 }
 
 #endif

@@ -17,47 +17,32 @@ static __always_inline void no_identity(void)
 	count(0, SL_COUNTER_NO_IDENTITY);
 }
 
-/* A record for a socket whose creation was not seen. */
-static __always_inline struct sl_sock *sock_adopt(struct bpf_sock *sk,
-						  const struct sl_owner *owner, __u64 cookie,
-						  __u64 now)
-{
-	struct sl_sock *rec;
-
-	rec = bpf_sk_storage_get(&socks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!rec) {
-		count(owner->sandbox, SL_COUNTER_SOCK_NOMEM);
-		return NULL;
-	}
-	sock_init(rec, owner, cookie, now, SL_SOCK_FOREIGN);
-	rec->family = sk->family;
-	rec->type = sk->type;
-	rec->protocol = sk->protocol;
-	count(owner->sandbox, SL_COUNTER_SOCK_UNSEEN);
-	return rec;
-}
-
 SEC("cgroup/sock_create")
 int on_sock_create(struct bpf_sock *ctx)
 {
-	struct sl_owner owner;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
+	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct sl_sock *rec;
 
-	if (!owner_now(&owner)) {
+	if (!state) {
 		no_identity();
 		return 1;
 	}
-	rec = bpf_sk_storage_get(&socks, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!rec) {
-		count(owner.sandbox, SL_COUNTER_SOCK_NOMEM);
+	rec = slot_of(cookie);
+	if (!rec || !slot_take(rec))
+		rec = over_new(cookie, state->sandbox);
+	if (!rec)
 		return 1;
-	}
-	sock_init(rec, &owner, bpf_get_socket_cookie(ctx), bpf_ktime_get_boot_ns(), 0);
+	slot_clear(rec);
+	owner_fill(&rec->owner, state, task);
 	rec->netns_cookie = bpf_get_netns_cookie(ctx);
 	rec->family = ctx->family;
 	rec->type = ctx->type;
 	rec->protocol = ctx->protocol;
-	sock_event(SL_EVENT_OPEN, rec, rec->created_ns);
+	slot_publish(rec, cookie);
+	count(state->sandbox, SL_COUNTER_SOCK_CREATED);
+	sock_event(SL_EVENT_OPEN, rec, 0);
 	return 1;
 }
 
@@ -85,54 +70,54 @@ static __always_inline void remote_of(struct sl_endpoint *remote, struct bpf_soc
  * The record of the calling task's socket. The caller becomes its owner unless one of the
  * `settled` flags says that another has: who uses it later is its `user`.
  */
-static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u64 now,
-						     __u32 settled)
+static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u32 settled)
 {
+	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct bpf_sock *sk = ctx->sk;
 	struct sl_owner owner;
 	struct sl_sock *rec;
-	bool known;
 
 	if (!sk)
 		return NULL;
-	rec = sock_record(sk);
-	known = owner_now(&owner);
+	rec = sock_record(sk, cookie);
 	if (rec) {
-		/* MPTCP joins are made by a kworker, which owns nothing. */
-		if (known && !(rec->flags & settled))
-			rec->owner = owner;
+		if (!(rec->flags & settled))
+			sock_take(rec);
 		return rec;
 	}
-	if (!known) {
+	if (!owner_now(&owner)) {
 		no_identity();
 		return NULL;
 	}
-	rec = sock_adopt(sk, &owner, bpf_get_socket_cookie(ctx), now);
-	if (rec)
-		rec->netns_cookie = bpf_get_netns_cookie(ctx);
+	rec = sock_adopt(sk, cookie, &owner, SL_SOCK_FOREIGN);
+	if (!rec)
+		return NULL;
+	rec->netns_cookie = bpf_get_netns_cookie(ctx);
+	rec->family = sk->family;
+	rec->type = sk->type;
+	rec->protocol = sk->protocol;
+	count(owner.sandbox, SL_COUNTER_SOCK_UNSEEN);
 	return rec;
 }
 
 static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
-	struct sl_sock *rec = sock_for_call(ctx, now, 0);
+	struct sl_sock *rec = sock_for_call(ctx, 0);
 
 	if (!rec)
 		return 1;
 	if (rec->flags & SL_SOCK_CONNECTED) {
 		/* connect(AF_UNSPEC) runs no hook: this is how a second connection shows. */
-		tuple_retire(rec);
+		tuple_remove(rec);
 		rec->generation++;
 		rec->flags &= ~SL_SOCK_ESTABLISHED;
 		count(rec->owner.sandbox, SL_COUNTER_SOCK_DISCONNECT);
 	}
 	remote_of(&rec->remote, ctx, v6);
-	rec->original = rec->remote;
-	rec->connect_ns = now;
+	rec->since_ns = bpf_ktime_get_boot_ns();
 	rec->flags |= SL_SOCK_CONNECTED;
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CONNECT);
-	sock_event(SL_EVENT_CONNECT, rec, now);
+	sock_event(SL_EVENT_CONNECT, rec, rec->since_ns);
 	return 1;
 }
 
@@ -173,22 +158,19 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 {
 	struct sl_endpoint remote;
 	struct sl_sock *rec;
-	__u64 now;
 
 	remote_of(&remote, ctx, v6);
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
-	now = bpf_ktime_get_boot_ns();
-	rec = sock_for_call(ctx, now, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT);
+	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT);
 	if (!rec)
 		return 1;
+	sock_since(rec);
 	rec->flags |= SL_SOCK_SENT;
-	if (!(rec->flags & SL_SOCK_CONNECTED)) {
+	if (!(rec->flags & SL_SOCK_CONNECTED))
 		rec->remote = remote;
-		rec->original = remote;
-	}
 	if (sock_new_peer(rec, &remote))
-		sock_event(SL_EVENT_SEND, rec, now);
+		sock_event(SL_EVENT_SEND, rec, 0);
 	return 1;
 }
 
@@ -206,12 +188,13 @@ int on_sendmsg6(struct bpf_sock_addr *ctx)
 
 static __always_inline struct sl_sock *sock_bound(struct bpf_sock *ctx)
 {
-	struct sl_sock *rec = bpf_sk_storage_get(&socks, ctx, NULL, 0);
+	struct sl_sock *rec = sock_find(ctx, bpf_get_socket_cookie(ctx));
 
 	if (!rec)
 		return NULL;
 	if (!(rec->flags & SL_SOCK_CONNECTED))
-		owner_now(&rec->owner);
+		sock_take(rec);
+	sock_since(rec);
 	rec->flags |= SL_SOCK_BOUND;
 	return rec;
 }
@@ -267,7 +250,7 @@ static __always_inline void sock_read_local(struct sl_sock *rec, struct bpf_sock
 SEC("cgroup/sock_release")
 int on_sock_release(struct bpf_sock *ctx)
 {
-	struct sl_sock *rec = bpf_sk_storage_get(&socks, ctx, NULL, 0);
+	struct sl_sock *rec = sock_find(ctx, bpf_get_socket_cookie(ctx));
 	struct sock *sk = (void *)ctx;
 	struct tcp_bytes bytes;
 

@@ -43,37 +43,25 @@ static __always_inline void active_connect(struct bpf_sock_ops *ctx, struct sl_s
 	if (rec->flags & SL_SOCK_TUPLE)
 		return;
 	sockops_endpoints(rec, ctx);
-	tuple_publish(rec);
+	tuple_publish(rec, !(rec->flags & (SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING)));
 }
 
 static __always_inline void active_established(struct sl_sock *rec)
 {
 	if (rec->flags & SL_SOCK_ESTABLISHED)
 		return;
-	rec->established_ns = bpf_ktime_get_boot_ns();
 	rec->flags |= SL_SOCK_ESTABLISHED;
-	sock_event(SL_EVENT_ESTABLISHED, rec, rec->established_ns);
+	sock_event(SL_EVENT_ESTABLISHED, rec, 0);
 }
 
 /* The owner of the other end, if it is on this host and known. */
 static __always_inline void peer_find(struct sl_sock *rec)
 {
-	struct sl_tuple_owner *value;
-	struct sl_tuple tuple = {
-		.netns_cookie = rec->netns_cookie,
-		.local = rec->remote,
-		.remote = rec->local,
-		.protocol = IPPROTO_TCP,
-	};
+	struct sl_owner *owner = tuple_owner(rec->netns_cookie, &rec->remote, &rec->local);
 
-	value = bpf_map_lookup_elem(&tuples, &tuple);
-	if (value)
-		value->claimed = 1;
-	else
-		value = bpf_map_lookup_elem(&closed_tuples, &tuple);
-	if (!value)
+	if (!owner)
 		return;
-	rec->peer = value->owner;
+	rec->peer = *owner;
 	rec->flags |= SL_SOCK_PEER_KNOWN;
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_PEER_KNOWN);
 }
@@ -85,14 +73,11 @@ static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct
 
 	rec->cookie = bpf_get_socket_cookie(ctx);
 	rec->netns_cookie = bpf_get_netns_cookie(ctx);
-	rec->created_ns = now;
-	rec->connect_ns = 0;
-	rec->established_ns = now;
+	rec->since_ns = now;
 	rec->flags = SL_SOCK_ACCEPTED | SL_SOCK_ESTABLISHED |
 		     (rec->flags & (SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING));
 	rec->state = TCP_ESTABLISHED;
 	sockops_endpoints(rec, ctx);
-	rec->original = rec->remote;
 	peer_find(rec);
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CREATED);
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_ACCEPT);
@@ -101,12 +86,22 @@ static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct
 	sock_event(SL_EVENT_ACCEPT, rec, now);
 }
 
-static __always_inline void listen_start(struct bpf_sock_ops *ctx, struct sl_sock *rec)
+/* Children start as copies of what the listener's own storage holds. */
+static __always_inline void listen_start(struct bpf_sock *sk, struct bpf_sock_ops *ctx,
+					 struct sl_sock *rec)
 {
+	struct sl_sock *template;
+
 	sockops_endpoints(rec, ctx);
 	__builtin_memset(&rec->remote, 0, sizeof(rec->remote));
+	sock_since(rec);
 	rec->flags |= SL_SOCK_LISTENING;
-	sock_event(SL_EVENT_LISTEN, rec, bpf_ktime_get_boot_ns());
+	template = bpf_sk_storage_get(&adopted, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!template)
+		count(rec->owner.sandbox, SL_COUNTER_SOCK_NOMEM);
+	else if (template != rec)
+		*template = *rec;
+	sock_event(SL_EVENT_LISTEN, rec, 0);
 }
 
 /* End of a child that no accept() ever returned. */
@@ -134,15 +129,17 @@ SEC("sockops")
 int on_sockops(struct bpf_sock_ops *ctx)
 {
 	__u32 op = ctx->op;
+	struct bpf_sock *sk;
 	struct sl_sock *rec;
 
 	if (op != BPF_SOCK_OPS_TCP_CONNECT_CB && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
 	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB && op != BPF_SOCK_OPS_TCP_LISTEN_CB &&
 	    op != BPF_SOCK_OPS_STATE_CB)
 		return 1;
-	if (!ctx->sk)
+	sk = ctx->sk;
+	if (!sk)
 		return 1;
-	rec = sock_record(ctx->sk);
+	rec = sock_record(sk, bpf_get_socket_cookie(ctx));
 	if (!rec)
 		return 1;
 	if (op == BPF_SOCK_OPS_TCP_CONNECT_CB)
@@ -152,7 +149,7 @@ int on_sockops(struct bpf_sock_ops *ctx)
 	else if (op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		passive_established(ctx, rec);
 	else if (op == BPF_SOCK_OPS_TCP_LISTEN_CB)
-		listen_start(ctx, rec);
+		listen_start(sk, ctx, rec);
 	else
 		passive_state(ctx, rec);
 	return 1;

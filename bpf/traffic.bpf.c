@@ -18,26 +18,22 @@ TRAMPOLINE(sock_send_length)
 TRAMPOLINE(sock_recv_length)
 
 /* First sight of a socket that was made outside the sandbox and is used inside. */
-static __always_inline struct sl_sock *traffic_adopt(struct sock *sk)
+static __always_inline struct sl_sock *traffic_adopt(struct sock *sk, __u64 cookie)
 {
 	struct sl_owner owner;
 	struct sl_sock *rec;
-	__u64 now;
 
 	if (!owner_now(&owner))
 		return NULL;
-	rec = bpf_sk_storage_get(&socks, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!rec) {
-		count(owner.sandbox, SL_COUNTER_SOCK_NOMEM);
+	rec = sock_adopt(sk, cookie, &owner, SL_SOCK_FOREIGN);
+	if (!rec)
 		return NULL;
-	}
-	now = bpf_ktime_get_boot_ns();
-	sock_init(rec, &owner, bpf_get_socket_cookie(sk), now, SL_SOCK_FOREIGN);
 	rec->family = sk->__sk_common.skc_family;
 	rec->type = sk->sk_type;
 	rec->protocol = sk->sk_protocol;
+	rec->since_ns = bpf_ktime_get_boot_ns();
 	count(owner.sandbox, SL_COUNTER_SOCK_UNSEEN);
-	sock_event(SL_EVENT_SEND, rec, now);
+	sock_event(SL_EVENT_SEND, rec, rec->since_ns);
 	return rec;
 }
 
@@ -56,12 +52,14 @@ static __always_inline struct sl_sock *packet_adopt(struct sock *sk, __u64 cooki
 	rec = bpf_map_lookup_elem(&packets, &cookie);
 	if (!rec)
 		return NULL;
-	sock_init(rec, &owner, cookie, bpf_ktime_get_boot_ns(), SL_SOCK_SENT);
+	rec->owner = owner;
+	sock_init(rec, cookie, SL_SOCK_SENT);
+	rec->since_ns = bpf_ktime_get_boot_ns();
 	rec->family = AF_PACKET;
 	rec->type = sk->sk_type;
 	rec->protocol = bpf_ntohs(BPF_CORE_READ(packet, num));
 	rec->ifindex = BPF_CORE_READ(packet, ifindex);
-	sock_event(SL_EVENT_SEND, rec, rec->created_ns);
+	sock_event(SL_EVENT_SEND, rec, rec->since_ns);
 	return rec;
 }
 
@@ -71,17 +69,17 @@ static __always_inline struct sl_sock *traffic_record(struct sock *sk)
 	struct sl_sock *rec;
 	__u64 cookie;
 
+	if (family != AF_PACKET && family != AF_INET && family != AF_INET6)
+		return NULL;
+	cookie = bpf_get_socket_cookie(sk);
 	if (family == AF_PACKET) {
-		cookie = bpf_get_socket_cookie(sk);
 		rec = bpf_map_lookup_elem(&packets, &cookie);
 		if (!rec)
 			return packet_adopt(sk, cookie);
-	} else if (family == AF_INET || family == AF_INET6) {
-		rec = bpf_sk_storage_get(&socks, sk, NULL, 0);
-		if (!rec)
-			return traffic_adopt(sk);
 	} else {
-		return NULL;
+		rec = sock_find(sk, cookie);
+		if (!rec)
+			return traffic_adopt(sk, cookie);
 	}
 	sock_note_user(rec);
 	return rec;

@@ -23,17 +23,19 @@ enum sl_counter_class {
 	X(PROC_EXITED, FLOW, "proc_exited", "member processes whose last thread exited")                \
 	X(EXEC, FLOW, "exec", "images executed by members")                                             \
 	X(SOCK_CREATED, FLOW, "sock_created", "socket records created")                                 \
-	X(SOCK_DELETED, FLOW, "sock_deleted", "socket records closed")                                  \
+	X(SOCK_DELETED, FLOW, "sock_deleted", "recorded sockets that were closed")                       \
 	X(SOCK_CONNECT, FLOW, "sock_connect", "connect() calls that reached the hook")                  \
 	X(SOCK_ACCEPT, FLOW, "sock_accept", "connections accepted by a member's listener")              \
 	X(SOCK_PEER_KNOWN, FLOW, "sock_peer_known", "accepted connections whose other end is known")    \
-	X(TUPLE_CREATED, FLOW, "tuple_created", "rows added to the map of live tuples")                 \
-	X(TUPLE_DELETED, FLOW, "tuple_deleted", "rows removed from the map of live tuples")             \
-	X(TUPLE_KEPT, FLOW, "tuple_kept", "closed tuples kept for a late look-up")                      \
-	X(CLOSED_KEPT, FLOW, "closed_kept", "closed sockets written to the ring of closed ones")        \
+	X(SOCK_EVICTED, FLOW, "sock_evicted", "records of closed sockets that made room for others")    \
+	X(TUPLE_CREATED, FLOW, "tuple_created", "connections published by their tuple")                 \
+	X(TUPLE_DELETED, FLOW, "tuple_deleted", "published connections that have ended")                \
+	X(CLOSED_KEPT, FLOW, "closed_kept", "records kept after the close of their socket")             \
 	X(EVENT_SUBMITTED, FLOW, "event_submitted", "events put into the ring buffer")                  \
 	X(EVENT_WAKEUP, FLOW, "event_wakeup", "wake-ups of a sleeping consumer")                        \
 	X(SOCK_DISCONNECT, RACE, "sock_disconnect", "sockets connected anew after a disconnect")        \
+	X(SOCK_OVERFLOW, RACE, "sock_overflow", "sockets whose slot was taken by a live one")           \
+	X(TUPLE_OVERFLOW, RACE, "tuple_overflow", "connections whose bucket of tuples was full")        \
 	X(TUPLE_REPLACED, RACE, "tuple_replaced", "a tuple was reused before its old row had gone")     \
 	X(EXE_RACE, RACE, "exe_race", "two processes interned one executable at once")                  \
 	X(LINEAGE_RACE, RACE, "lineage_race", "two processes interned one lineage at once")             \
@@ -43,11 +45,13 @@ enum sl_counter_class {
 	X(SOCK_UNSEEN, FAULT, "sock_unseen", "a socket used without a record of its creation")          \
 	X(EVENT_LOST, FAULT, "event_lost", "events dropped because the ring buffer was full")           \
 	X(TASK_NOMEM, FAULT, "task_nomem", "no memory for a task's record")                             \
-	X(SOCK_NOMEM, FAULT, "sock_nomem", "no memory for a socket's record")                           \
+	X(SOCK_NOMEM, FAULT, "sock_nomem", "no memory for an adopted socket's record")                  \
+	X(SOCKS_FULL, FAULT, "socks_full", "map of further live sockets full")                          \
+	X(MORE_FULL, FAULT, "more_full", "map of sockets' further owners full")                         \
 	X(PROCS_FULL, FAULT, "procs_full", "map of processes full")                                     \
 	X(EXES_FULL, FAULT, "exes_full", "map of executables full")                                     \
 	X(LINEAGES_FULL, FAULT, "lineages_full", "map of lineages full")                                \
-	X(TUPLES_FULL, FAULT, "tuples_full", "map of live tuples full")                                 \
+	X(TUPLES_FULL, FAULT, "tuples_full", "map of tuples full")                                      \
 	X(PACKETS_FULL, FAULT, "packets_full", "map of AF_PACKET sockets full")                         \
 	X(EXE_COLLISION, FAULT, "exe_collision", "too many executables with one path hash")             \
 	X(EXE_READ, FAULT, "exe_read", "a task's executable could not be read")                         \

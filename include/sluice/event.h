@@ -3,6 +3,8 @@
 #ifndef SLUICE_EVENT_H
 #define SLUICE_EVENT_H
 
+#include <stddef.h>
+
 #include <sluice/abi.h>
 #include <sluice/process.h>
 #include <sluice/sock.h>
@@ -47,11 +49,16 @@ struct sl_event_process {
 	__u32 old_pid;   /* tid that called execve; EXEC only */
 };
 
-/* OPEN, CONNECT, SEND, LISTEN, ESTABLISHED, ACCEPT, CLOSE. */
+/*
+ * OPEN, CONNECT, SEND, LISTEN, ESTABLISHED, ACCEPT, CLOSE. Without SL_SOCK_MORE the record
+ * ends before `more`.
+ */
 struct sl_event_sock {
 	struct sl_event head;
 	struct sl_sock sock;
+	struct sl_sock_more more;
 };
+#define SL_EVENT_SOCK_MIN offsetof(struct sl_event_sock, more)
 
 /*
  * Map `ring_ctl`, one element, mmapable. The consumer sets `idle` before it sleeps and

@@ -27,18 +27,18 @@ struct sl_sandbox {
 struct sl_config {
 	__u32 schema;
 	__u32 events;          /* SL_EVENT_BIT of the kinds that are wanted */
-	__u32 closed_entries;  /* power of two */
+	__u32 sock_slots;      /* elements of `socks`, a power of two */
+	__u32 tuple_buckets;   /* a power of two */
 	__u32 count_skb;       /* no sock_*_length tracepoints: UDP bytes from cgroup_skb */
-	__u64 hash_seed;       /* of path hashes */
+	__u64 hash_seed;       /* of path hashes and tuple hashes */
 	__u64 wake_bytes;      /* unread bytes at which a busy consumer is woken */
 	char version[32];      /* of the loader */
 };
 
-/* Map `ids`, one element: the last id given out, and the next slot of `closed`. */
+/* Map `ids`, one element: the last id given out. */
 struct sl_ids {
 	__u32 exe;
 	__u32 lineage;
-	__u64 closed;
 };
 
 #endif

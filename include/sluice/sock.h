@@ -12,7 +12,7 @@ struct sl_endpoint {
 	__u16 pad;
 };
 
-/* Key of map `tuples`: one side of a live connection, seen from that side. */
+/* One side of a connection, seen from that side: key of map `tuples`. */
 struct sl_tuple {
 	__u64 netns_cookie;
 	struct sl_endpoint local;
@@ -21,12 +21,10 @@ struct sl_tuple {
 	__u32 pad;
 };
 
-/* Value of maps `tuples` and `closed_tuples`. */
+/* Value of map `tuples`. */
 struct sl_tuple_owner {
-	__u64 cookie;
 	struct sl_owner owner;
-	__u32 claimed; /* an accepting socket has copied the owner */
-	__u32 pad;
+	__u64 cookie;
 };
 
 enum sl_sock_flag {
@@ -40,55 +38,101 @@ enum sl_sock_flag {
 	SL_SOCK_ESTABLISHED = 1 << 7, /* a TCP handshake completed */
 	SL_SOCK_RELEASED = 1 << 8,    /* closed by its last holder */
 	SL_SOCK_PEER_KNOWN = 1 << 9,  /* `peer` holds the owner of the other end */
-	SL_SOCK_TUPLE = 1 << 10,      /* has a row in map `tuples` */
+	SL_SOCK_TUPLE = 1 << 10,      /* its ends are published */
 	SL_SOCK_SENT = 1 << 11,       /* something was sent (UDP, raw, ping, packet) */
 	SL_SOCK_COUNTED_SKB = 1 << 12,/* bytes come from cgroup_skb: packets, not calls */
+	SL_SOCK_MORE = 1 << 13,       /* has a row in map `sock_more` */
+	SL_SOCK_TUPLE_ROW = 1 << 14,  /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
 };
 
 /* Remote addresses of one unconnected socket that are remembered, to report each once. */
 #define SL_SOCK_PEERS 4
 
 /*
- * The record of a socket: value of the socket storage `socks`, of `closed`, and the
- * body of socket events. The storage is the authority; all else are copies of it.
+ * The record of a socket, and the body of socket events. Where it lives depends on who
+ * tells when the socket ends:
+ *
+ * - array `socks`, in slot cookie modulo its size: sockets that members created (their
+ *   sock_release hook runs because their sock_create hook did), and all closed ones until
+ *   another socket takes the slot. Cookies are given out in sequence, so a slot comes
+ *   round again only after as many sockets as there are slots.
+ * - hash `socks_over`, by cookie: live ones whose slot is taken by a live one.
+ * - socket storage `adopted`: all others (accepted, found when the sandbox was attached,
+ *   received from outside), since no hook may see their end. A storage costs three times
+ *   as much as the rest of a record.
+ *
+ * These rows are the authority; all else are copies of them.
  *
  * bytes_sent: accepted from the application; bytes_acked: acknowledged by the peer
  * (TCP only); bytes_received: what the application could read. Payload only. For
  * AF_PACKET: frame bytes.
  */
 struct sl_sock {
-	__u64 cookie; /* SO_COOKIE; of the MPTCP socket, not of its subflows */
+	/*
+	 * SO_COOKIE; of the MPTCP socket, not of its subflows. In a slot, 0: never used;
+	 * SL_SOCK_BUSY: being written.
+	 */
+	__u64 cookie;
 	__u64 netns_cookie;
-	__u64 created_ns;
-	__u64 connect_ns;
-	__u64 established_ns;
+	__u64 since_ns; /* first use: connect, bind, listen, datagram, accept; 0: none yet */
 	__u64 closed_ns;
 	__u64 bytes_sent;
 	__u64 bytes_acked;
 	__u64 bytes_received;
-	struct sl_owner owner;  /* who connected, bound or first sent; the opener before that */
-	struct sl_owner opener; /* who created it */
-	struct sl_owner user;   /* whom a hook last saw use it, with SL_SOCK_INHERITED */
-	struct sl_owner peer;   /* owner of the other end, with SL_SOCK_PEER_KNOWN */
+	struct sl_owner owner; /* who connected, bound or first sent; the opener before that */
 	struct sl_endpoint local;
 	struct sl_endpoint remote;
-	struct sl_endpoint original; /* as the application asked, before any redirect */
-	__u32 flags;                 /* enum sl_sock_flag */
-	__u32 peer_hash[SL_SOCK_PEERS];
-	__u32 peers; /* distinct remotes seen, counting at least */
-	__u32 ifindex; /* AF_PACKET */
+	__u32 flags; /* enum sl_sock_flag */
+	__s32 error; /* sk_err or the connection's last soft error, positive errno */
 	__u16 family;
 	__u16 type;
 	__u16 protocol;
 	__u8 state;      /* TCP_* when it was closed, or now (include/net/tcp_states.h) */
 	__u8 generation; /* times it was connected anew, modulo 256 */
-	__s32 error;     /* sk_err or the connection's last soft error, positive errno */
+	__u32 peer_hash[SL_SOCK_PEERS];
+	__u32 peers;   /* distinct remotes seen, counting at least */
+	__u32 ifindex; /* AF_PACKET */
+	__u64 reserved;
+	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };
 
-/* One slot of the ring of closed sockets; seq is 0 while it is written. */
-struct sl_closed {
-	__u64 seq;
-	struct sl_sock sock;
+#define SL_SOCK_BUSY (~(__u64)0)
+
+/*
+ * What few sockets have, with SL_SOCK_MORE: value of map `sock_more`, by cookie. A member
+ * that does not apply is zero.
+ */
+struct sl_sock_more {
+	struct sl_owner opener;      /* who created it, when another process owns it */
+	struct sl_owner user;        /* whom a hook last saw use it, with SL_SOCK_INHERITED */
+	struct sl_endpoint original; /* as the application asked, before a redirect */
+	__u32 pad;
 };
+
+/*
+ * Element of array `tuple_buckets`: cookies of connections whose tuple has this hash, 0
+ * for none. The tuple itself is in the sockets' records. When all live places are taken,
+ * and for sockets whose record is not found by cookie, a row of `tuples` stands in.
+ */
+#define SL_TUPLE_LIVE 6   /* places of live connections */
+#define SL_TUPLE_CLOSED 2 /* the latest closed ones, for an accepting side that is late */
+struct sl_tuple_bucket {
+	__u64 cookie[SL_TUPLE_LIVE + SL_TUPLE_CLOSED];
+};
+
+/* Hash of a connection's ends; user space must find the bucket that BPF has chosen. */
+static inline __u32 sl_tuple_hash(__u64 netns_cookie, const struct sl_endpoint *local,
+				  const struct sl_endpoint *remote, __u64 seed)
+{
+	__u64 addresses = (__u64)local->addr_be[3] << 32 | remote->addr_be[3];
+	__u64 rest = (__u64)(local->addr_be[0] ^ local->addr_be[1] ^ local->addr_be[2]) << 32 |
+		     (remote->addr_be[0] ^ remote->addr_be[1] ^ remote->addr_be[2]);
+	__u64 ports = (__u64)local->port_be << 16 | remote->port_be;
+	__u64 hash = (addresses ^ seed) * 0x9e3779b97f4a7c15ULL;
+
+	hash = (hash ^ hash >> 29 ^ rest ^ netns_cookie) * 0xbf58476d1ce4e5b9ULL;
+	hash = (hash ^ hash >> 32 ^ ports) * 0x94d049bb133111ebULL;
+	return (__u32)(hash >> 32);
+}
 
 #endif

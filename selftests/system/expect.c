@@ -57,6 +57,22 @@ struct sl_sock closed_sock(uint64_t cookie)
 	return find.sock;
 }
 
+struct sl_owner opener_of(const struct sl_sock *sock)
+{
+	struct sl_sock_more more;
+
+	sl_sock_more_read(world.set, sock, &more);
+	return more.opener.tgid ? more.opener : sock->owner;
+}
+
+struct sl_owner user_of(const struct sl_sock *sock)
+{
+	struct sl_sock_more more;
+
+	sl_sock_more_read(world.set, sock, &more);
+	return more.user.tgid ? more.user : sock->owner;
+}
+
 bool live_sock(uint64_t cookie, struct sl_sock *out)
 {
 	struct find find = { .cookie = cookie };

@@ -12,6 +12,9 @@ bool eventually(bool (*fn)(void *arg), void *arg);
 struct sl_sock closed_sock(uint64_t cookie);
 /* The record of an open one. False when there is none. */
 bool live_sock(uint64_t cookie, struct sl_sock *out);
+/* Who created it, and who used it last. */
+struct sl_owner opener_of(const struct sl_sock *sock);
+struct sl_owner user_of(const struct sl_sock *sock);
 unsigned int live_socks(void);
 /* Entries of a hash map of the set. */
 unsigned int map_rows(enum sl_map map);

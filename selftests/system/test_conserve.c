@@ -21,7 +21,7 @@ static bool tuples_balance(void *arg)
 
 	(void)arg;
 	return now.n[SL_COUNTER_TUPLE_CREATED] ==
-	       now.n[SL_COUNTER_TUPLE_DELETED] + map_rows(SL_MAP_TUPLES);
+	       now.n[SL_COUNTER_TUPLE_DELETED] + sl_tuples_count(world.set);
 }
 
 static int count_live(const struct sl_process *process, void *arg)
@@ -137,7 +137,7 @@ Test(conserve, failed_connects, .init = world_up)
 	load_run(&load, INSIDE, "tcp-fail --kind refused --count 2000 --quiet");
 	cr_expect(eventually(socks_balance, &live));
 	cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), 2000);
-	cr_expect_eq(map_rows(SL_MAP_TUPLES), 0);
+	cr_expect_eq(sl_tuples_count(world.set), 0);
 	expect_no_faults();
 	load_free(&load);
 }

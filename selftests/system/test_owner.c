@@ -35,9 +35,9 @@ static int listener(struct sockaddr_in *addr)
 
 /* The owner of the other end of an accepted connection, looked up twice (O15). */
 static bool resolve(const struct sockaddr_in *here, const struct sockaddr_in *there,
-		    struct sl_tuple_owner *out)
+		    struct sl_sock *out)
 {
-	struct sl_tuple_owner again;
+	struct sl_sock again;
 	struct sl_endpoint local, remote;
 
 	endpoint(&local, there);
@@ -66,7 +66,7 @@ static void serve_one(int fd, struct tally *tally)
 	struct sockaddr_in here, there;
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
 	_cleanup_fd_ int conn = accept4(fd, (struct sockaddr *)&there, &there_len, SOCK_CLOEXEC);
-	struct sl_tuple_owner owner = {};
+	struct sl_sock owner = {};
 	struct ident ident;
 	uint64_t tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
 
@@ -157,6 +157,7 @@ Test(owner, passed_on_by_exec)
 {
 	struct load server, load;
 	unsigned int port = server_start(&server, "tcp-server --count 100");
+	struct sl_owner opener, user;
 	const char *line, *proc;
 	struct sl_sock sock;
 
@@ -167,8 +168,10 @@ Test(owner, passed_on_by_exec)
 	cr_assert_not_null(line);
 	cr_assert_not_null(proc);
 	sock = closed_sock(fact_u64(line, "cookie"));
-	expect_owner(&sock.opener, line, "opener");
-	expect_owner(&sock.user, proc, "user");
+	opener = opener_of(&sock);
+	user = user_of(&sock);
+	expect_owner(&opener, line, "opener");
+	expect_owner(&user, proc, "user");
 	cr_expect(sock.flags & SL_SOCK_INHERITED);
 	load_end(&server);
 	load_free(&server);
@@ -179,6 +182,7 @@ Test(owner, passed_on_by_message)
 {
 	struct load server, load;
 	unsigned int port = server_start(&server, "tcp-server --count 100");
+	struct sl_owner opener;
 	const char *line;
 	struct sl_sock sock;
 
@@ -186,7 +190,8 @@ Test(owner, passed_on_by_message)
 	line = fact_next(&load, NULL, "open");
 	cr_assert_not_null(line);
 	sock = closed_sock(fact_u64(line, "cookie"));
-	expect_owner(&sock.opener, line, "opener, gone by now");
+	opener = opener_of(&sock);
+	expect_owner(&opener, line, "opener, gone by now");
 	expect_owner(&sock.owner, line, "owner, gone by now");
 	cr_expect_eq(sock.bytes_sent, 10);
 	load_end(&server);

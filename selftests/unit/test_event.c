@@ -114,23 +114,24 @@ Test(event, writer_agrees_with_the_document_writer)
 	const struct sl_view_ops ops = world_view_ops();
 	struct sl_view_source *source = NULL;
 	struct sl_sock sock = world_sock();
+	struct sl_sock_more more = { 0 };
 	struct sl_view_sock view;
 
 	world_exe(1, hostile);
 	world_exe(2, hostile + 1);
 	cr_assert_eq(sl_view_source_new(&source, &ops), 0);
 	memcpy(sock.owner.comm, hostile + 5, SL_COMM_LEN);
-	sock.opener.tgid = 5;
-	sock.peer = sock.user = sock.owner;
+	more.opener.tgid = 5;
+	sock.peer = more.user = sock.owner;
 	sock.error = EPIPE;
 	sock.bytes_sent = UINT64_MAX;
 	sock.closed_ns = 6123456789;
 	sock.remote = world_endpoint("[2001:db8::1]:65535");
 	sock.flags |= SL_SOCK_INHERITED | SL_SOCK_PEER_KNOWN | SL_SOCK_FOREIGN;
-	cr_assert_eq(sl_view_sock_fill(&view, &sock, source), 0);
+	cr_assert_eq(sl_view_sock_fill(&view, &sock, &more, source), 0);
 	expect_same(sl_view_sock_fields, &view);
 	view.closed_ns = UINT64_MAX;
-	view.created_ns = 1;
+	view.since_ns = 1;
 	view.flags = 0xf0f0;
 	view.direction = 77;
 	expect_same(sl_view_sock_fields, &view);
@@ -286,9 +287,9 @@ Test(event, short_and_unknown_records_are_ignored)
 	struct sl_event_sock event = world_sock_event(SL_EVENT_CONNECT, &sock);
 
 	start((struct sl_event_stream_options){ 0 }, true);
-	event.head.size--;
+	event.head.size = SL_EVENT_SOCK_MIN - 1;
 	sl_event_stream_feed(&event.head, stream);
-	event.head.size++;
+	event.head.size = sizeof(event);
 	event.head.kind = SL_EVENT_KIND_MAX;
 	sl_event_stream_feed(&event.head, stream);
 	event.head.kind = SL_EVENT_NONE;

@@ -41,14 +41,20 @@ static const char *text(struct json_object *json, const char *key)
 	return json_object_get_string(get(json, key));
 }
 
-static struct json_object *sock_json(const struct sl_sock *sock)
+static struct json_object *sock_more_json(const struct sl_sock *sock,
+					   const struct sl_sock_more *more)
 {
 	struct json_object *json = NULL;
 	struct sl_view_sock view;
 
-	cr_assert_eq(sl_view_sock_fill(&view, sock, source), 0);
+	cr_assert_eq(sl_view_sock_fill(&view, sock, more, source), 0);
 	cr_assert_eq(sl_object_json(&json, sl_view_sock_fields, &view), 0);
 	return json;
+}
+
+static struct json_object *sock_json(const struct sl_sock *sock)
+{
+	return sock_more_json(sock, NULL);
 }
 
 Test(view, tables_are_sound)
@@ -70,7 +76,7 @@ Test(view, sock_has_the_keys_of_an_event)
 	struct sl_sock sock = world_sock();
 	struct json_object *json, *process, *exe, *lineage;
 
-	sock.closed_ns = sock.connect_ns + 2500000;
+	sock.closed_ns = sock.since_ns + 2500000;
 	sock.flags |= SL_SOCK_ESTABLISHED | SL_SOCK_RELEASED;
 	sock.bytes_sent = 10;
 	sock.bytes_received = 20;
@@ -125,15 +131,16 @@ Test(view, open_sock_has_no_duration)
 Test(view, other_processes_are_shown_when_they_differ)
 {
 	struct sl_sock sock = world_sock();
+	struct sl_sock_more more = { 0 };
 	struct json_object *json;
 
-	sock.opener.tgid = 90;
-	sock.user = sock.owner;
-	sock.user.tgid = 120;
+	more.opener.tgid = 90;
+	more.user = sock.owner;
+	more.user.tgid = 120;
 	sock.peer = sock.owner;
 	sock.peer.tgid = 130;
 	sock.flags |= SL_SOCK_INHERITED | SL_SOCK_PEER_KNOWN;
-	json = sock_json(&sock);
+	json = sock_more_json(&sock, &more);
 	cr_expect_eq(json_object_get_int(get(get(json, "opener"), "pid")), 90);
 	cr_expect_eq(json_object_get_int(get(get(json, "user"), "pid")), 120);
 	cr_expect_eq(json_object_get_int(get(get(json, "peer"), "pid")), 130);
@@ -205,15 +212,15 @@ Test(view, udp_connected_without_a_datagram_is_a_probe)
 
 	sock.type = SOCK_DGRAM;
 	sock.protocol = IPPROTO_UDP;
-	cr_assert_eq(sl_view_sock_fill(&view, &sock, source), 0);
+	cr_assert_eq(sl_view_sock_fill(&view, &sock, NULL, source), 0);
 	cr_expect_not(view.flags & SL_VIEW_PROBE, "it may still send something");
 	cr_expect_eq(view.state, SL_VIEW_CONNECTED);
 	sock.closed_ns = 9000000000;
-	cr_assert_eq(sl_view_sock_fill(&view, &sock, source), 0);
+	cr_assert_eq(sl_view_sock_fill(&view, &sock, NULL, source), 0);
 	cr_expect(view.flags & SL_VIEW_PROBE);
 	cr_expect_str_eq(view.proto, "udp");
 	sock.bytes_sent = 1;
-	cr_assert_eq(sl_view_sock_fill(&view, &sock, source), 0);
+	cr_assert_eq(sl_view_sock_fill(&view, &sock, NULL, source), 0);
 	cr_expect_not(view.flags & SL_VIEW_PROBE);
 }
 
@@ -227,7 +234,7 @@ Test(view, directions)
 	sock.flags = SL_SOCK_LISTENING;
 	cr_expect_eq(sl_view_sock_direction(&sock), SL_VIEW_DIRECTION_LISTEN);
 	sock.flags = SL_SOCK_CONNECTED | SL_SOCK_PREEXISTING;
-	sock.connect_ns = 0;
+	sock.since_ns = 0;
 	cr_expect_eq(sl_view_sock_direction(&sock), SL_VIEW_DIRECTION_NONE);
 	sock.flags = SL_SOCK_SENT;
 	sock.type = SOCK_DGRAM;
@@ -260,7 +267,7 @@ Test(view, hostile_text_stays_on_one_line)
 
 	world_exe(2, "/tmp/a\nb\033[31m\xff\u202e");
 	memcpy(sock.owner.comm, "\n\033]0;x\a\xfe-0123456789", SL_COMM_LEN);
-	cr_assert_eq(sl_view_sock_fill(&view, &sock, source), 0);
+	cr_assert_eq(sl_view_sock_fill(&view, &sock, NULL, source), 0);
 	output.file = open_memstream(&buf, &len);
 	cr_assert_eq(sl_print_record(&output, sl_view_process_fields, &view.process), 0);
 	fclose(output.file);

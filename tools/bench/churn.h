@@ -30,7 +30,7 @@ uint64_t churn_done(const struct churn *churn);
 /* What may grow. X(NAME, "name", slack): growth up to `slack` is noise. */
 #define CHURN_QUANTITIES(X)                   \
 	X(TUPLES, "tuples", 64)               \
-	X(CLOSED_TUPLES, "closed_tuples", 64) \
+	X(SOCKS, "socks_beyond_slots", 64)    \
 	X(PROCS, "procs", 64)                 \
 	X(EXES, "exes", 4)                    \
 	X(LINEAGES, "lineages", 4)            \

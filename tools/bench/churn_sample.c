@@ -91,8 +91,9 @@ static double rss_bytes(pid_t pid)
 int churn_sample(struct sl_set *set, pid_t consumer, double *v)
 {
 	static const enum sl_map maps[] = {
-		[CHURN_TUPLES] = SL_MAP_TUPLES,     [CHURN_CLOSED_TUPLES] = SL_MAP_CLOSED_TUPLES,
-		[CHURN_PROCS] = SL_MAP_PROCS,       [CHURN_EXES] = SL_MAP_EXES,
+		[CHURN_SOCKS] = SL_MAP_SOCKS_OVER,
+		[CHURN_PROCS] = SL_MAP_PROCS,
+		[CHURN_EXES] = SL_MAP_EXES,
 		[CHURN_LINEAGES] = SL_MAP_LINEAGES,
 	};
 	struct sl_counters counters;
@@ -100,7 +101,7 @@ int churn_sample(struct sl_set *set, pid_t consumer, double *v)
 	int rc;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(maps); i++) {
-		count = churn_map_count(set, maps[i]);
+		count = i == CHURN_TUPLES ? sl_tuples_count(set) : churn_map_count(set, maps[i]);
 		if (count < 0)
 			return (int)count;
 		v[i] = (double)count;

@@ -237,7 +237,7 @@ static int add_held(const struct sl_sock *sock, const struct sl_iter_sock *holde
 	if (!row)
 		return -ENOMEM;
 	row->fd = holder->fd;
-	return sl_view_sock_fill(&row->sock, sock, search->source);
+	return sl_view_sock_fill(&row->sock, sock, NULL, search->source);
 }
 
 static int print_process(struct sl_cli *cli, struct sl_query *query,

@@ -37,7 +37,7 @@ static int add_sock(const struct sl_sock *sock, void *arg)
 	if (list->sandbox && sock->owner.sandbox != list->sandbox)
 		return 0;
 	row = sl_array_add(&list->rows);
-	return row ? sl_view_sock_fill(row, sock, list->source) : -ENOMEM;
+	return row ? sl_view_sock_fill(row, sock, NULL, list->source) : -ENOMEM;
 }
 
 /* Oldest first; the cookie decides between equal times. */
@@ -45,8 +45,8 @@ static int by_age(const void *a, const void *b)
 {
 	const struct sl_view_sock *x = a, *y = b;
 
-	if (x->created_ns != y->created_ns)
-		return x->created_ns < y->created_ns ? -1 : 1;
+	if (x->since_ns != y->since_ns)
+		return x->since_ns < y->since_ns ? -1 : 1;
 	return (x->cookie > y->cookie) - (x->cookie < y->cookie);
 }
 
@@ -128,18 +128,6 @@ static int add_holder(const struct sl_sock *sock, const struct sl_iter_sock *hol
 	return sl_view_owner_fill(&row->process, &owner, search->source);
 }
 
-/* The latest record stands: a cookie is never used again, but a slot may be read twice. */
-static int find_closed(const struct sl_sock *sock, void *arg)
-{
-	struct show_search *search = arg;
-
-	if (sock->cookie == search->cookie) {
-		search->sock = *sock;
-		search->found = true;
-	}
-	return 0;
-}
-
 static int print_sock(struct sl_cli *cli, struct show_search *search)
 {
 	struct sl_field fields[64], holder_fields[48];
@@ -154,7 +142,7 @@ static int print_sock(struct sl_cli *cli, struct show_search *search)
 		SL_FIELD_RECORDS(struct show_record, holders, NULL, holder_fields),
 		{ 0 },
 	};
-	int ret = sl_view_sock_fill(&record.sock, &search->sock, search->source);
+	int ret = sl_view_sock_fill(&record.sock, &search->sock, NULL, search->source);
 
 	if (ret)
 		return ret;
@@ -184,8 +172,11 @@ static int sock_show(struct sl_cli *cli, const void *options, int argc, char **a
 	search.cookie = cookie;
 	sl_query_digests(&query);
 	ret = sl_holders_each(query.set, add_holder, &search);
-	if (!ret && !search.found)
-		ret = sl_closed_each(query.set, find_closed, &search);
+	if (!ret && !search.found) {
+		ret = sl_sock_by_cookie(query.set, cookie, &search.sock);
+		search.found = !ret;
+		ret = ret == -ENOENT ? 0 : ret;
+	}
 	if (ret) {
 		sl_err_sys(&cli->err, -ret, "reading the sockets of %s", cli->set_dir);
 	} else if (!search.found) {

@@ -79,7 +79,7 @@ static void offer(struct candidate *candidate, const struct sl_sock *sock, unsig
 	if (score > candidate->score)
 		candidate->count = 0;
 	/* Of sockets that are as good the latest one stands. */
-	if (!candidate->count || sock->created_ns >= candidate->sock.created_ns)
+	if (!candidate->count || sock->since_ns >= candidate->sock.since_ns)
 		candidate->sock = *sock;
 	candidate->score = score;
 	candidate->count++;
@@ -97,52 +97,27 @@ static int match_sock(const struct sl_sock *sock, void *arg)
 	return 0;
 }
 
-/* All that the map of tuples keeps of a connection whose record is gone. */
-static void from_tuple(struct resolve *resolve, const struct sl_tuple_owner *owner)
-{
-	struct sl_sock sock = {
-		.cookie = owner->cookie,
-		.netns_cookie = resolve->ends.netns_cookie,
-		.owner = owner->owner,
-		.opener = owner->owner,
-		.local = resolve->ends.local,
-		.remote = resolve->ends.remote,
-		.flags = SL_SOCK_CONNECTED | SL_SOCK_ESTABLISHED | SL_SOCK_RELEASED,
-		.family = AF_INET6,
-		.type = SOCK_STREAM,
-		.protocol = IPPROTO_TCP,
-	};
-
-	if (sock.local.addr_be[2] == htonl(0xffff))
-		sock.family = AF_INET;
-	offer(&resolve->found, &sock, 4);
-}
-
 /* *where says in which state the socket was found; NULL: it was not. */
 static int search(struct sl_query *query, struct resolve *resolve, const char **where)
 {
-	struct sl_tuple_owner owner;
-	bool tuple = false;
+	struct sl_sock sock;
 	int ret;
 
 	if (!resolve->ends.udp) {
 		ret = sl_tuple_resolve(query->set, &resolve->ends.local, &resolve->ends.remote,
-				       resolve->ends.netns_cookie, &owner);
+				       resolve->ends.netns_cookie, &sock);
 		if (ret && ret != -ENOENT)
 			return ret;
-		tuple = !ret;
-		resolve->cookie = tuple ? owner.cookie : 0;
+		resolve->cookie = ret ? 0 : sock.cookie;
 	}
 	ret = sl_socks_each(query->set, match_sock, resolve);
 	if (ret)
 		return ret;
 	*where = "live";
-	if (resolve->found.score && (!tuple || resolve->found.score == 4))
+	if (resolve->found.score && (!resolve->cookie || resolve->found.score == 4))
 		return 0;
 	*where = "closed";
 	ret = sl_closed_each(query->set, match_sock, resolve);
-	if (!ret && tuple && resolve->found.score < 4)
-		from_tuple(resolve, &owner);
 	if (!resolve->found.score)
 		*where = NULL;
 	return ret;
@@ -179,10 +154,10 @@ static int print_found(struct sl_cli *cli, struct sl_query *query, const struct 
 		.matches = resolve->found.count,
 		.socket = &socket,
 	};
-	int ret = sl_view_sock_fill(&socket, &resolve->found.sock, query->source);
+	int ret = sl_view_sock_fill(&socket, &resolve->found.sock, NULL, query->source);
 
 	if (!ret && resolve->other.count == 1) {
-		ret = sl_view_sock_fill(&other, &resolve->other.sock, query->source);
+		ret = sl_view_sock_fill(&other, &resolve->other.sock, NULL, query->source);
 		record.other_end = &other;
 	}
 	return ret ? ret : sl_print_record(&cli->output, resolve_fields, &record);

@@ -211,7 +211,7 @@ static bool is_whole(const struct sl_event *event)
 		return false;
 	if (SL_EVENT_BIT(event->kind) & SL_EVENT_PROCESS_KINDS)
 		return event->size >= sizeof(struct sl_event_process);
-	return event->kind != SL_EVENT_NONE && event->size >= sizeof(struct sl_event_sock);
+	return event->kind != SL_EVENT_NONE && event->size >= SL_EVENT_SOCK_MIN;
 }
 
 static bool is_reported(const struct sl_event_stream *s, const struct sl_event *event)
@@ -259,7 +259,7 @@ void sl_event_stream_closed(struct sl_event_stream *stream, const struct sl_sock
 		.head = {
 			.schema = SL_SCHEMA,
 			.kind = SL_EVENT_CLOSE,
-			.size = sizeof(event),
+			.size = SL_EVENT_SOCK_MIN,
 			.time_ns = sock->closed_ns,
 		},
 		.sock = *sock,

@@ -110,7 +110,9 @@ int sl_view_event_fill(struct sl_view_event *view, struct sl_view_event_parts *p
 {
 	const struct sl_event_process *process = (const void *)event;
 	const struct sl_event_sock *sock = (const void *)event;
+	static const struct sl_sock_more nothing;
 	unsigned int kind = event->kind;
+	bool more = event->size >= sizeof(*sock);
 	int ret = -EINVAL;
 
 	if (kind >= SL_EVENT_KIND_MAX)
@@ -126,8 +128,9 @@ int sl_view_event_fill(struct sl_view_event *view, struct sl_view_event_parts *p
 		view->process = &parts->process;
 		if (kind == SL_EVENT_EXIT)
 			fill_exit(view, process);
-	} else if (SL_EVENT_BIT(kind) & SL_EVENT_SOCK_KINDS && event->size >= sizeof(*sock)) {
-		ret = sl_view_sock_fill(&parts->sock, &sock->sock, source);
+	} else if (SL_EVENT_BIT(kind) & SL_EVENT_SOCK_KINDS && event->size >= SL_EVENT_SOCK_MIN) {
+		ret = sl_view_sock_fill(&parts->sock, &sock->sock, more ? &sock->more : &nothing,
+					source);
 		view->sock = &parts->sock;
 		view->process = &parts->sock.process;
 	}

@@ -239,7 +239,7 @@ static struct sl_endpoint endpoint_of(const struct sockaddr_in *address)
 }
 
 /* The owner of the live connection, by its two ends. Fills the condition on failure. */
-static bool check_live(struct canary *canary, struct sl_tuple_owner *found)
+static bool check_live(struct canary *canary, struct sl_sock *found)
 {
 	struct sl_endpoint local = endpoint_of(&canary->report.local);
 	struct sl_endpoint remote = endpoint_of(&canary->address);
@@ -267,44 +267,27 @@ static bool check_live(struct canary *canary, struct sl_tuple_owner *found)
 	return false;
 }
 
-struct closed_search {
-	const struct canary *canary;
-	__u64 cookie;
-	bool found;
-	struct sl_sock sock;
-};
-
-static int match_closed(const struct sl_sock *sock, void *arg)
-{
-	struct closed_search *search = arg;
-
-	if (sock->cookie != search->cookie || !is_canary(search->canary, &sock->owner))
-		return 0;
-	search->found = true;
-	search->sock = *sock;
-	return 1;
-}
-
 static void check_closed(struct canary *canary, __u64 cookie)
 {
-	struct closed_search search = { .canary = canary, .cookie = cookie };
-	int rc = sl_closed_each(canary->set, match_closed, &search);
+	struct sl_sock sock;
+	int rc = sl_sock_by_cookie(canary->set, cookie, &sock);
+	bool closed = !rc && sock.flags & SL_SOCK_RELEASED && is_canary(canary, &sock.owner);
 
-	if (rc < 0)
+	if (rc && rc != -ENOENT)
 		sl_condition_set(canary->condition, SL_CONDITION_UNKNOWN, "ClosedUnreadable",
 				 "can't read the closed sockets: %s", strerror(-rc));
-	else if (!search.found)
+	else if (!closed)
 		sl_condition_set(canary->condition, SL_CONDITION_FALSE, "CloseNotRecorded",
 				 "a socket closed inside is not among the closed ones; unless "
 				 "thousands were closed meanwhile, detach and attach again");
-	else if (!(search.sock.flags & SL_SOCK_CONNECTED))
+	else if (!(sock.flags & SL_SOCK_CONNECTED))
 		sl_condition_set(canary->condition, SL_CONDITION_FALSE, "ConnectNotRecorded",
 				 "a connect made inside was not seen, only what followed; detach "
 				 "and attach again");
-	else if (search.sock.bytes_sent != 1)
+	else if (sock.bytes_sent != 1)
 		sl_condition_set(canary->condition, SL_CONDITION_FALSE, "WrongBytes",
 				 "of 1 byte sent, %llu were counted",
-				 (unsigned long long)search.sock.bytes_sent);
+				 (unsigned long long)sock.bytes_sent);
 	else
 		sl_condition_set(
 			canary->condition, SL_CONDITION_TRUE, "CanaryRecorded",
@@ -356,7 +339,7 @@ static void connect_failed(struct canary *canary, int error)
 static void canary_run(struct canary *canary, const char *path)
 {
 	_cleanup_fd_ int accepted = -1;
-	struct sl_tuple_owner owner;
+	struct sl_sock owner;
 	struct report done;
 	int rc;
 

@@ -264,7 +264,7 @@ static int delete_rows(int fd, size_t key_size, size_t value_size, size_t offset
 }
 
 /* What only the hooks would have ended: membership, records, rows. */
-static int sandbox_forget(const struct sl_set *set, __u32 id)
+static int sandbox_forget(struct sl_set *set, __u32 id)
 {
 	int rc;
 
@@ -277,12 +277,7 @@ static int sandbox_forget(const struct sl_set *set, __u32 id)
 	rc = sl_iter_run(set, "unseed_socks");
 	rc = rc ?: delete_rows(set->maps[SL_MAP_PROCS], sizeof(struct sl_process_key),
 			       sizeof(struct sl_process), offsetof(struct sl_process, sandbox), id);
-	rc = rc ?: delete_rows(set->maps[SL_MAP_TUPLES], sizeof(struct sl_tuple),
-			       sizeof(struct sl_tuple_owner),
-			       offsetof(struct sl_tuple_owner, owner.sandbox), id);
-	rc = rc ?: delete_rows(set->maps[SL_MAP_CLOSED_TUPLES], sizeof(struct sl_tuple),
-			       sizeof(struct sl_tuple_owner),
-			       offsetof(struct sl_tuple_owner, owner.sandbox), id);
+	rc = rc ?: sl_socks_forget(set, id);
 	return rc ?: delete_rows(set->maps[SL_MAP_PACKETS], sizeof(__u64), sizeof(struct sl_sock),
 				 offsetof(struct sl_sock, owner.sandbox), id);
 }

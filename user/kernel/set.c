@@ -13,6 +13,7 @@ static void set_close(struct sl_set *set)
 {
 	if (!set)
 		return;
+	sl_set_slots_unmap(set);
 	for (int i = 0; i < SL_MAP_MAX; i++)
 		if (set->maps[i] >= 0)
 			close(set->maps[i]);
@@ -93,7 +94,9 @@ int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 	rc = map_entries(set->maps[SL_MAP_COUNTERS], &set->max_sandboxes);
 	if (rc)
 		return sl_err_sys(err, -rc, "can't read the sizes of '%s'", dir);
-	set->closed_entries = config.closed_entries;
+	set->sock_slots = config.sock_slots;
+	set->tuple_buckets = config.tuple_buckets;
+	set->hash_seed = config.hash_seed;
 	set->count_skb = config.count_skb;
 	*out = TAKE_PTR(set);
 	return 0;

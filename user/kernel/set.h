@@ -47,9 +47,11 @@ enum sl_map {
 	SL_MAP_EXES,
 	SL_MAP_LINEAGES,
 	SL_MAP_SOCKS,
+	SL_MAP_SOCKS_OVER,
+	SL_MAP_ADOPTED,
+	SL_MAP_SOCK_MORE,
+	SL_MAP_TUPLE_BUCKETS,
 	SL_MAP_TUPLES,
-	SL_MAP_CLOSED_TUPLES,
-	SL_MAP_CLOSED,
 	SL_MAP_PACKETS,
 	SL_MAP_RING,
 	SL_MAP_RING_CTL,
@@ -61,8 +63,8 @@ struct sl_set_options {
 	unsigned int max_procs;
 	unsigned int max_exes;
 	unsigned int max_lineages;
-	unsigned int max_tuples;
-	unsigned int max_closed;
+	unsigned int max_closed; /* slots: sockets that are remembered, open and closed */
+	unsigned int max_socks;  /* open ones beyond the slots, and tuples beyond buckets */
 	unsigned int ring_bytes;
 	unsigned int max_sandboxes;
 	unsigned int events; /* SL_EVENT_BIT mask of kinds to record from the start */
@@ -130,7 +132,10 @@ typedef int (*sl_holder_fn)(const struct sl_sock *sock, const struct sl_iter_soc
 			    void *arg);
 int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg);
 
-/* The same once a socket. `fn` as in sl_sandbox_each. */
+/*
+ * The same once a socket, then those that no descriptor holds: on their way in a message
+ * (SCM_RIGHTS). `fn` as in sl_sandbox_each.
+ */
 typedef int (*sl_sock_fn)(const struct sl_sock *sock, void *arg);
 int sl_socks_each(struct sl_set *set, sl_sock_fn fn, void *arg);
 
@@ -141,23 +146,32 @@ int sl_socks_each(struct sl_set *set, sl_sock_fn fn, void *arg);
  */
 int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg);
 
-/* Reads the ring of closed sockets, oldest first. */
+/* Sockets that were closed lately, in the order of their close. */
 int sl_closed_each(struct sl_set *set, sl_sock_fn fn, void *arg);
 
 /*
- * The record of an open socket by its descriptor, in this process: the kernel's own
- * storage, one look-up. -ENOENT when sluice has no record of it.
+ * The record of an open socket by its descriptor, in this process. For an accepted one
+ * that is one look-up in the socket's own storage. -ENOENT when sluice has none.
  */
-int sl_sock_by_fd(const struct sl_set *set, int fd, struct sl_sock *out);
+int sl_sock_by_fd(struct sl_set *set, int fd, struct sl_sock *out);
+
+/* Of a socket that is open, or was closed lately. -ENOENT when sluice has none. */
+int sl_sock_by_cookie(struct sl_set *set, __u64 cookie, struct sl_sock *out);
+
+/* What few sockets have; all zero, and -ENOENT, for the others. */
+int sl_sock_more_read(const struct sl_set *set, const struct sl_sock *sock,
+		      struct sl_sock_more *out);
 
 /*
- * Owner of the live connection with this local and remote end, as seen from `local`:
- * looks in the map of live tuples, then in those kept after a close, in the network
- * namespace with that cookie (0: any is accepted, found by a scan).
+ * The record of the connection with this local and remote end, as seen from `local`, live
+ * or closed lately, in the network namespace with that cookie (0: any is accepted, found
+ * by a scan). -ENOENT when there is none.
  */
 int sl_tuple_resolve(struct sl_set *set, const struct sl_endpoint *local,
-		     const struct sl_endpoint *remote, __u64 netns_cookie,
-		     struct sl_tuple_owner *out);
+		     const struct sl_endpoint *remote, __u64 netns_cookie, struct sl_sock *out);
+
+/* How many connections are published by their ends now. Or -errno. */
+int sl_tuples_count(struct sl_set *set);
 
 /* Rows of the process, executable and lineage maps. -ENOENT when missing. */
 int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),

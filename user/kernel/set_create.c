@@ -16,7 +16,10 @@
 #include "sluice.skel.h"
 
 #define RING_BYTES_DEFAULT (8U << 20)
-#define CLOSED_DEFAULT 4096
+#define SLOTS_DEFAULT 16384
+#define SLOTS_MIN 64
+/* A bucket has 6 places for live connections: 1.5 a slot. */
+#define SLOTS_PER_BUCKET 4
 
 static void cleanup_skel(struct sluice_bpf **skel)
 {
@@ -100,14 +103,16 @@ static unsigned int or_default(unsigned int n, unsigned int fallback)
 static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 {
 	unsigned int ring = power_of_two(or_default(o->ring_bytes, RING_BYTES_DEFAULT), 4096);
-	unsigned int closed = power_of_two(or_default(o->max_closed, CLOSED_DEFAULT), 64);
+	unsigned int slots = power_of_two(or_default(o->max_closed, SLOTS_DEFAULT), SLOTS_MIN);
 	/* Ids start at 1; index 0 of the counters is what belongs to no sandbox. */
 	unsigned int sandboxes = or_default(o->max_sandboxes, SL_SANDBOX_MAX - 1) + 1;
 	int rc;
 
 #define RESIZE(map, n) (bpf_map__set_max_entries(skel->maps.map, (n)))
 	rc = RESIZE(ring, ring);
-	rc = rc ?: RESIZE(closed, closed);
+	rc = rc ?: (RESIZE(socks, slots) ?: RESIZE(tuple_buckets, slots / SLOTS_PER_BUCKET));
+	if (o->max_socks)
+		rc = rc ?: (RESIZE(socks_over, o->max_socks) ?: RESIZE(tuples, o->max_socks));
 	rc = rc ?: RESIZE(counters, sandboxes);
 	rc = rc ?: RESIZE(sandboxes, sandboxes);
 	rc = rc ?: RESIZE(cgroups, sandboxes);
@@ -118,8 +123,6 @@ static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 	if (o->max_lineages)
 		rc = rc ?: (RESIZE(lineages, o->max_lineages) ?:
 				    RESIZE(lineage_index, o->max_lineages));
-	if (o->max_tuples)
-		rc = rc ?: RESIZE(tuples, o->max_tuples);
 #undef RESIZE
 	return rc;
 }
@@ -141,7 +144,8 @@ static int fill_config(struct sluice_bpf *skel, const struct sl_set_options *o, 
 	struct sl_config config = {
 		.schema = SL_SCHEMA,
 		.events = o->events,
-		.closed_entries = bpf_map__max_entries(skel->maps.closed),
+		.sock_slots = bpf_map__max_entries(skel->maps.socks),
+		.tuple_buckets = bpf_map__max_entries(skel->maps.tuple_buckets),
 		.count_skb = count_skb,
 		.wake_bytes = bpf_map__max_entries(skel->maps.ring) / 4,
 	};

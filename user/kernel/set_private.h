@@ -13,7 +13,10 @@ struct sl_set {
 	int lock_fd; /* the directory; holds the lock of a set that this process created */
 	int maps[SL_MAP_MAX];
 	unsigned int max_sandboxes;
-	unsigned int closed_entries;
+	unsigned int sock_slots;
+	unsigned int tuple_buckets;
+	__u64 hash_seed;
+	const void *slots; /* map `socks`, mapped on first use; NULL before */
 	bool count_skb;
 };
 
@@ -51,6 +54,25 @@ const char *sl_map_name(enum sl_map map);
 
 /* "<dir>/<sub>/<name>"; -ENAMETOOLONG. `name` may be NULL. */
 int sl_set_path(char out[PATH_MAX], const char *dir, const char *sub, const char *name);
+
+/* Map `socks`, read-only in memory, until the set is freed. NULL with errno. */
+const struct sl_sock *sl_set_slots(struct sl_set *set);
+void sl_set_slots_unmap(struct sl_set *set);
+
+/* bpf(2)'s look-up: 0 or -errno. */
+int sl_map_lookup(int fd, const void *key, void *value);
+
+/* Every record that is found by cookie: slots, then what found its slot taken. */
+int sl_sock_rows_each(struct sl_set *set, sl_sock_fn fn, void *arg);
+
+/* Deletes the tuples of a sandbox that have rows of their own. 0 or -errno. */
+int sl_tuples_forget(struct sl_set *set, unsigned int sandbox);
+
+/*
+ * Forgets all sockets of a sandbox whose programs are detached, but those that sit in
+ * their own storage. 0 or -errno.
+ */
+int sl_socks_forget(struct sl_set *set, unsigned int sandbox);
 
 /* Runs an iterator that only acts (seeding): reads it to its end. */
 int sl_iter_run(const struct sl_set *set, const char *name);

@@ -75,8 +75,8 @@ static int check_sizes(const struct sl_set *set, const struct sl_set_options *op
 		{ SL_MAP_PROCS, options->max_procs, "max-procs" },
 		{ SL_MAP_EXES, options->max_exes, "max-exes" },
 		{ SL_MAP_LINEAGES, options->max_lineages, "max-lineages" },
-		{ SL_MAP_TUPLES, options->max_tuples, "max-tuples" },
-		{ SL_MAP_CLOSED, options->max_closed, "max-closed" },
+		{ SL_MAP_SOCKS_OVER, options->max_socks, "max-socks" },
+		{ SL_MAP_SOCKS, options->max_closed, "max-closed" },
 		{ SL_MAP_RING, options->ring_bytes, "ring-bytes" },
 		/* One row more, for what belongs to no sandbox. */
 		{ SL_MAP_COUNTERS, options->max_sandboxes ? options->max_sandboxes + 1 : 0,

@@ -118,9 +118,7 @@ const struct sl_field sl_view_sock_fields[] = {
 			     .present = has_ended),
 	SL_FIELD_AS(DURATION_US, SOCK, duration_us, "duration", NULL, .flags = SL_FIELD_PLAIN_ONLY,
 		    .present = has_ended),
-	SL_FIELD_AS(TIME, SOCK, created_ns, "created", NULL),
-	SL_FIELD_AS(TIME, SOCK, connect_ns, "connected", NULL),
-	SL_FIELD_AS(TIME, SOCK, established_ns, "established", NULL),
+	SL_FIELD_AS(TIME, SOCK, since_ns, "since", NULL),
 	SL_FIELD_AS(TIME, SOCK, closed_ns, "closed", NULL),
 	SL_FIELD_FLAGS(SOCK, flags, NULL, flag_words),
 	SL_FIELD_ID(SOCK, netns_cookie, NULL),
@@ -203,7 +201,7 @@ enum sl_view_direction sl_view_sock_direction(const struct sl_sock *sock)
 	if (sock->flags & SL_SOCK_LISTENING)
 		return SL_VIEW_DIRECTION_LISTEN;
 	/* Which side connected an earlier one was not seen. */
-	if (sock->flags & SL_SOCK_PREEXISTING && !sock->connect_ns)
+	if (sock->flags & SL_SOCK_PREEXISTING && !sock->since_ns)
 		return SL_VIEW_DIRECTION_NONE;
 	return sock->flags & SL_SOCK_CONNECTED ? SL_VIEW_DIRECTION_OUT : SL_VIEW_DIRECTION_NONE;
 }
@@ -242,35 +240,35 @@ static void fill_error(struct sl_view_sock *view, int error)
 
 static void fill_duration(struct sl_view_sock *view, const struct sl_sock *sock)
 {
-	__u64 from = sock->connect_ns ? sock->connect_ns : sock->created_ns;
-
 	view->ended = sock->closed_ns != 0;
-	if (sock->closed_ns > from)
-		view->duration_us = (sock->closed_ns - from) / 1000;
-}
-
-static bool same_owner(const struct sl_owner *a, const struct sl_owner *b)
-{
-	return a->tgid == b->tgid && a->start_ns == b->start_ns && a->lineage == b->lineage;
+	if (sock->since_ns && sock->closed_ns > sock->since_ns)
+		view->duration_us = (sock->closed_ns - sock->since_ns) / 1000;
 }
 
 static int fill_processes(struct sl_view_sock *view, const struct sl_sock *sock,
-			  struct sl_view_source *source)
+			  const struct sl_sock_more *more, struct sl_view_source *source)
 {
 	int ret = sl_view_owner_fill(&view->process, &sock->owner, source);
 
-	if (!ret && !same_owner(&sock->owner, &sock->opener))
-		ret = sl_view_owner_fill(&view->opener, &sock->opener, source);
-	if (!ret && sock->flags & SL_SOCK_INHERITED)
-		ret = sl_view_owner_fill(&view->user, &sock->user, source);
+	if (!ret && more->opener.tgid)
+		ret = sl_view_owner_fill(&view->opener, &more->opener, source);
+	if (!ret && more->user.tgid)
+		ret = sl_view_owner_fill(&view->user, &more->user, source);
 	if (!ret && sock->flags & SL_SOCK_PEER_KNOWN)
 		ret = sl_view_owner_fill(&view->peer, &sock->peer, source);
 	return ret;
 }
 
 int sl_view_sock_fill(struct sl_view_sock *view, const struct sl_sock *sock,
-		      struct sl_view_source *source)
+		      const struct sl_sock_more *more, struct sl_view_source *source)
 {
+	const bool accepted = sock->flags & SL_SOCK_ACCEPTED;
+	struct sl_sock_more looked_up;
+
+	if (!more) {
+		sl_view_source_more(source, sock, &looked_up);
+		more = &looked_up;
+	}
 	*view = (struct sl_view_sock){
 		.cookie = sock->cookie,
 		.sandbox = sl_view_source_sandbox(source, sock->owner.sandbox),
@@ -280,14 +278,13 @@ int sl_view_sock_fill(struct sl_view_sock *view, const struct sl_sock *sock,
 		.state = sl_view_sock_state(sock),
 		.local = sock->local,
 		.remote = sock->remote,
-		.original = sock->original,
+		.original = sl_view_endpoint_empty(&more->original) && !accepted ? sock->remote :
+										   more->original,
 		.bytes_sent = sock->bytes_sent,
 		.bytes_acked = sock->bytes_acked,
 		.bytes_received = sock->bytes_received,
 		.acks = sock->protocol == IPPROTO_TCP && is_stream(sock),
-		.created_ns = sock->created_ns,
-		.connect_ns = sock->connect_ns,
-		.established_ns = sock->established_ns,
+		.since_ns = sock->since_ns,
 		.closed_ns = sock->closed_ns,
 		.flags = view_flags(sock),
 		.ifindex = sock->ifindex,
@@ -298,5 +295,5 @@ int sl_view_sock_fill(struct sl_view_sock *view, const struct sl_sock *sock,
 			   sock->protocol);
 	fill_error(view, sock->error);
 	fill_duration(view, sock);
-	return fill_processes(view, sock, source);
+	return fill_processes(view, sock, more, source);
 }

@@ -80,12 +80,10 @@ struct sl_view_sock {
 	__u64 bytes_sent;
 	__u64 bytes_acked;
 	__u64 bytes_received;
-	__u64 duration_us; /* from connect (else creation) to close */
+	__u64 duration_us; /* from the first use, or the last connect, to the close */
 	bool ended;        /* closed: duration_us is valid */
 	bool acks;         /* bytes_acked is valid */
-	__u64 created_ns;
-	__u64 connect_ns;
-	__u64 established_ns;
+	__u64 since_ns;
 	__u64 closed_ns;
 	__u32 flags; /* enum sl_view_sock_flag */
 	__u32 ifindex;
@@ -99,9 +97,12 @@ struct sl_view_sock {
 
 extern const struct sl_field sl_view_sock_fields[];
 
-/* 0 or -ENOMEM; what can't be looked up is absent. Borrows from the source only. */
+/*
+ * `more` NULL: ask the source, if the record says that there is more. 0 or -ENOMEM; what
+ * can't be looked up is absent. Borrows from the source only.
+ */
 int sl_view_sock_fill(struct sl_view_sock *view, const struct sl_sock *sock,
-		      struct sl_view_source *source);
+		      const struct sl_sock_more *more, struct sl_view_source *source);
 
 /* What the record's flags, TCP state and error say together. */
 enum sl_view_state sl_view_sock_state(const struct sl_sock *sock);

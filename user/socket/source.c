@@ -81,11 +81,17 @@ static int set_sandbox_name(void *ctx, unsigned int id, char name[SL_SANDBOX_NAM
 	return 0;
 }
 
+static int set_sock_more(void *ctx, const struct sl_sock *sock, struct sl_sock_more *out)
+{
+	return sl_sock_more_read(ctx, sock, out);
+}
+
 struct sl_view_ops sl_view_ops_of_set(struct sl_set *set)
 {
 	return (struct sl_view_ops){
 		.identity = sl_identity_ops_of_set(set),
 		.sandbox_name = set_sandbox_name,
+		.sock_more = set_sock_more,
 		.ctx = set,
 	};
 }
@@ -329,6 +335,13 @@ int sl_view_source_lineage(struct sl_view_source *source, unsigned int id,
 	if (known)
 		*out = &known->view;
 	return 0;
+}
+
+void sl_view_source_more(struct sl_view_source *source, const struct sl_sock *sock,
+			 struct sl_sock_more *out)
+{
+	if (!(sock->flags & SL_SOCK_MORE) || source->ops.sock_more(source->ops.ctx, sock, out))
+		memset(out, 0, sizeof(*out));
 }
 
 static struct sandbox_row *load_sandbox(struct sl_view_source *source, unsigned int id)

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include <sluice/sandbox.h>
+#include <sluice/sock.h>
 
 #include "base/object.h"
 #include "identity/digest.h"
@@ -51,6 +52,7 @@ struct sl_view_lineage {
 struct sl_view_ops {
 	struct sl_identity_ops identity;
 	int (*sandbox_name)(void *ctx, unsigned int id, char name[SL_SANDBOX_NAME_MAX]);
+	int (*sock_more)(void *ctx, const struct sl_sock *sock, struct sl_sock_more *out);
 	void *ctx;
 };
 
@@ -79,6 +81,10 @@ int sl_view_source_exe(struct sl_view_source *source, unsigned int id,
 		       const struct sl_view_exe **out);
 int sl_view_source_lineage(struct sl_view_source *source, unsigned int id,
 			   const struct sl_view_lineage **out);
+
+/* What few sockets have; all zero when there is nothing. */
+void sl_view_source_more(struct sl_view_source *source, const struct sl_sock *sock,
+			 struct sl_sock_more *out);
 
 /* NULL when not known. */
 const char *sl_view_source_sandbox(struct sl_view_source *source, unsigned int id);

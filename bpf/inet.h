@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Families, protocols, and the ends of a connection. */
+#ifndef SLUICE_BPF_INET_H
+#define SLUICE_BPF_INET_H
+
+#include <bpf/bpf_endian.h>
+
+#include <sluice/sock.h>
+
+#ifndef AF_INET
+#define AF_INET 2
+#define AF_INET6 10
+#define AF_PACKET 17
+#endif
+#ifndef IPPROTO_TCP
+#define IPPROTO_ICMP 1
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define IPPROTO_ICMPV6 58
+#define IPPROTO_MPTCP 262
+#endif
+
+#define V4_MAPPED bpf_htonl(0x0000ffff)
+
+static __always_inline void endpoint_v4(struct sl_endpoint *ep, __be32 addr_be, __be16 port_be)
+{
+	ep->addr_be[0] = 0;
+	ep->addr_be[1] = 0;
+	ep->addr_be[2] = V4_MAPPED;
+	ep->addr_be[3] = addr_be;
+	ep->port_be = port_be;
+	ep->pad = 0;
+}
+
+static __always_inline void endpoint_v6(struct sl_endpoint *ep, const __be32 *addr_be,
+					__be16 port_be)
+{
+	ep->addr_be[0] = addr_be[0];
+	ep->addr_be[1] = addr_be[1];
+	ep->addr_be[2] = addr_be[2];
+	ep->addr_be[3] = addr_be[3];
+	ep->port_be = port_be;
+	ep->pad = 0;
+}
+
+/* Neither address nor port: a call that named no destination. */
+static __always_inline bool endpoint_empty(const struct sl_endpoint *ep)
+{
+	return !ep->port_be && !ep->addr_be[3] && !ep->addr_be[1] && !ep->addr_be[0];
+}
+
+static __always_inline bool endpoint_equal(const struct sl_endpoint *a,
+					   const struct sl_endpoint *b)
+{
+	return a->addr_be[3] == b->addr_be[3] && a->port_be == b->port_be &&
+	       a->addr_be[2] == b->addr_be[2] && a->addr_be[1] == b->addr_be[1] &&
+	       a->addr_be[0] == b->addr_be[0];
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where the records of sockets live (struct sl_sock): slots of an array, a hash for what
+ * finds its slot taken, and the sockets' own storage.
+ *
+ * A slot belongs to the socket whose cookie is in it. It is free for another one when it
+ * was never used, or when its socket is closed. It is taken by a compare-and-exchange of
+ * the cookie with SL_SOCK_BUSY, and the new cookie is written last: cookies are never used
+ * again, so a reader that finds the same one before and after a copy has a whole record.
+ */
+#ifndef SLUICE_BPF_SLOT_H
+#define SLUICE_BPF_SLOT_H
+
+#include "owner.h"
+
+static __always_inline struct sl_sock *slot_of(__u64 cookie)
+{
+	struct sl_config *cfg = config_get();
+	__u32 index;
+
+	if (!cfg)
+		return NULL;
+	index = cookie & (cfg->sock_slots - 1);
+	return bpf_map_lookup_elem(&socks, &index);
+}
+
+/* Takes the slot for a new record; false when a live one has it. */
+static __always_inline bool slot_take(struct sl_sock *slot)
+{
+	__u64 old = slot->cookie;
+
+	if (old && (old == SL_SOCK_BUSY || !(slot->flags & SL_SOCK_RELEASED)))
+		return false;
+	if (__sync_val_compare_and_swap(&slot->cookie, old, SL_SOCK_BUSY) != old)
+		return false;
+	if (!old)
+		return true;
+	count(slot->owner.sandbox, SL_COUNTER_SOCK_EVICTED);
+	if (slot->flags & SL_SOCK_MORE)
+		bpf_map_delete_elem(&sock_more, &old);
+	return true;
+}
+
+/* All but the cookie, which makes the slot the socket's, and the peer. */
+static __always_inline void slot_clear(struct sl_sock *slot)
+{
+	__builtin_memset(&slot->netns_cookie, 0,
+			 offsetof(struct sl_sock, peer) - offsetof(struct sl_sock, netns_cookie));
+}
+
+static __always_inline void slot_publish(struct sl_sock *slot, __u64 cookie)
+{
+	__sync_lock_test_and_set(&slot->cookie, cookie);
+}
+
+/* A record of a socket that a member created. */
+static __always_inline struct sl_sock *sock_by_cookie(__u64 cookie)
+{
+	struct sl_sock *slot = slot_of(cookie);
+
+	if (slot && slot->cookie == cookie)
+		return slot;
+	return bpf_map_lookup_elem(&socks_over, &cookie);
+}
+
+/* The record of `sk` itself, whose cookie is given. */
+static __always_inline struct sl_sock *sock_find(void *sk, __u64 cookie)
+{
+	struct sl_sock *rec = sock_by_cookie(cookie);
+
+	return rec ?: bpf_sk_storage_get(&adopted, sk, NULL, 0);
+}
+
+/*
+ * The record that answers for `sk`. An MPTCP subflow is a socket of the kernel's own,
+ * which no application holds: its MPTCP socket answers (RFC 8684; net/mptcp/subflow.c).
+ */
+static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 cookie)
+{
+	struct sl_sock *rec = sock_find(sk, cookie);
+	struct mptcp_sock *msk;
+
+	if (rec)
+		return rec;
+	msk = bpf_skc_to_mptcp_sock(sk);
+	if (!msk)
+		return NULL;
+	cookie = BPF_CORE_READ(msk, sk.icsk_inet.sk.__sk_common.skc_cookie.counter);
+	return sock_find(msk, cookie);
+}
+
+/* A record among the live ones whose slot is taken; NULL when there is no room (counted). */
+static __always_inline struct sl_sock *over_new(__u64 cookie, __u32 sandbox)
+{
+	struct sl_sock empty = { .cookie = cookie };
+
+	count(sandbox, SL_COUNTER_SOCK_OVERFLOW);
+	if (bpf_map_update_elem(&socks_over, &cookie, &empty, BPF_NOEXIST)) {
+		count(sandbox, SL_COUNTER_SOCKS_FULL);
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&socks_over, &cookie);
+}
+
+/*
+ * Keeps the record of a closed socket. One that is not in a slot moves into its own, if no
+ * live one has it: storage goes with the socket, and the hash is for live ones.
+ */
+static __always_inline void closed_keep(struct sl_sock *rec)
+{
+	__u64 cookie = rec->cookie;
+	struct sl_sock *slot = slot_of(cookie);
+
+	if (!slot)
+		return;
+	if (slot == rec) {
+		count(rec->owner.sandbox, SL_COUNTER_CLOSED_KEPT);
+		return;
+	}
+	if (slot_take(slot)) {
+		__builtin_memcpy(&slot->netns_cookie, &rec->netns_cookie,
+				 sizeof(*slot) - offsetof(struct sl_sock, netns_cookie));
+		slot_publish(slot, cookie);
+		count(rec->owner.sandbox, SL_COUNTER_CLOSED_KEPT);
+	}
+	bpf_map_delete_elem(&socks_over, &cookie);
+}
+
+#endif

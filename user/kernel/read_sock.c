@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Reading a set: sockets by cookie, by descriptor, and all of them. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/htab.h"
+#include "kernel/set_private.h"
+
+/* --- records by cookie --- */
+
+static size_t slots_bytes(const struct sl_set *set)
+{
+	return sizeof(struct sl_sock) * set->sock_slots;
+}
+
+const struct sl_sock *sl_set_slots(struct sl_set *set)
+{
+	void *map;
+
+	if (!set->slots) {
+		map = mmap(NULL, slots_bytes(set), PROT_READ, MAP_SHARED, set->maps[SL_MAP_SOCKS],
+			   0);
+		if (map == MAP_FAILED)
+			return NULL;
+		set->slots = map;
+	}
+	return set->slots;
+}
+
+void sl_set_slots_unmap(struct sl_set *set)
+{
+	if (set->slots)
+		munmap((void *)set->slots, slots_bytes(set));
+	set->slots = NULL;
+}
+
+/* Copies a slot while one and the same socket has it; false when it is empty or busy. */
+static bool slot_copy(const struct sl_sock *slot, struct sl_sock *out)
+{
+	__u64 cookie = __atomic_load_n(&slot->cookie, __ATOMIC_ACQUIRE);
+
+	if (!cookie || cookie == SL_SOCK_BUSY)
+		return false;
+	memcpy(out, slot, sizeof(*out));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return out->cookie == cookie && __atomic_load_n(&slot->cookie, __ATOMIC_RELAXED) == cookie;
+}
+
+int sl_sock_by_cookie(struct sl_set *set, __u64 cookie, struct sl_sock *out)
+{
+	const struct sl_sock *slots = sl_set_slots(set);
+
+	if (!slots)
+		return -errno;
+	if (slot_copy(&slots[cookie & (set->sock_slots - 1)], out) && out->cookie == cookie)
+		return 0;
+	return sl_map_lookup(set->maps[SL_MAP_SOCKS_OVER], &cookie, out);
+}
+
+int sl_sock_rows_each(struct sl_set *set, sl_sock_fn fn, void *arg)
+{
+	const struct sl_sock *slots = sl_set_slots(set);
+	int fd = set->maps[SL_MAP_SOCKS_OVER], rc = 0;
+	struct sl_sock sock;
+	__u64 key, next;
+	bool more;
+
+	if (!slots)
+		return -errno;
+	for (unsigned int i = 0; !rc && i < set->sock_slots; i++)
+		if (slot_copy(&slots[i], &sock))
+			rc = fn(&sock, arg);
+	more = !bpf_map_get_next_key(fd, NULL, &next);
+	while (!rc && more) {
+		key = next;
+		/* The key after a deleted one can't be asked for: it is fetched before. */
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (!sl_map_lookup(fd, &key, &sock))
+			rc = fn(&sock, arg);
+	}
+	return rc;
+}
+
+int sl_sock_by_fd(struct sl_set *set, int fd, struct sl_sock *out)
+{
+	socklen_t len = sizeof(__u64);
+	__u64 cookie;
+	int rc = sl_map_lookup(set->maps[SL_MAP_ADOPTED], &fd, out);
+
+	/* A listener's storage is what its children start with: its record may be a row. */
+	if (rc != -ENOENT && (rc || !(out->flags & SL_SOCK_LISTENING)))
+		return rc;
+	if (getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len))
+		return -errno;
+	if (!rc && sl_sock_by_cookie(set, cookie, out))
+		return sl_map_lookup(set->maps[SL_MAP_ADOPTED], &fd, out);
+	return rc ? sl_sock_by_cookie(set, cookie, out) : 0;
+}
+
+int sl_sock_more_read(const struct sl_set *set, const struct sl_sock *sock,
+		      struct sl_sock_more *out)
+{
+	__u64 cookie = sock->cookie;
+	int rc = sock->flags & SL_SOCK_MORE ? sl_map_lookup(set->maps[SL_MAP_SOCK_MORE], &cookie, out) :
+					      -ENOENT;
+
+	if (rc)
+		*out = (struct sl_sock_more){ 0 };
+	return rc;
+}
+
+/* --- live sockets --- */
+
+struct holder_record {
+	struct sl_sock sock;
+	struct sl_iter_sock now;
+};
+
+/* Reads one whole record; 0 at the end, 1 for a record, -errno. */
+static int read_record(int fd, void *record, size_t size)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < size) {
+		n = read(fd, (char *)record + have, size - have);
+		if (n == 0)
+			return have ? -EPROTO : 0;
+		if (n > 0)
+			have += n;
+		else if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+	return 1;
+}
+
+int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg)
+{
+	_cleanup_fd_ int fd = sl_iter_open(set, "dump_socks");
+	struct holder_record record;
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		rc = read_record(fd, &record, sizeof(record));
+		if (rc <= 0)
+			return rc;
+		record.sock.bytes_sent = record.now.bytes_sent;
+		record.sock.bytes_acked = record.now.bytes_acked;
+		record.sock.bytes_received = record.now.bytes_received;
+		record.sock.state = record.now.state;
+		rc = fn(&record.sock, &record.now, arg);
+		if (rc)
+			return rc;
+	}
+}
+
+struct once {
+	struct sl_htab *seen;
+	sl_sock_fn fn;
+	void *arg;
+};
+
+static int once_each(const struct sl_sock *sock, const struct sl_iter_sock *holder, void *arg)
+{
+	struct once *once = arg;
+	bool added;
+
+	(void)holder;
+	if (!sl_htab_add(once->seen, &sock->cookie, &added) && !added)
+		return -ENOMEM;
+	return added ? once->fn(sock, once->arg) : 0;
+}
+
+/*
+ * Live rows that no descriptor was found for: on their way in a message (SCM_RIGHTS), or
+ * made after the scan.
+ */
+static int unheld(const struct sl_sock *sock, void *arg)
+{
+	struct once *once = arg;
+
+	if (sock->flags & SL_SOCK_RELEASED || sl_htab_get(once->seen, &sock->cookie))
+		return 0;
+	return once->fn(sock, once->arg);
+}
+
+int sl_socks_each(struct sl_set *set, sl_sock_fn fn, void *arg)
+{
+	_cleanup_(sl_htab_free) struct sl_htab *seen = NULL;
+	struct once once = { .fn = fn, .arg = arg };
+	int rc = sl_htab_new(&seen, sizeof(__u64), 1);
+
+	if (rc)
+		return rc;
+	once.seen = seen;
+	rc = sl_holders_each(set, once_each, &once);
+	return rc ? rc : sl_sock_rows_each(set, unheld, &once);
+}
+
+/* --- AF_PACKET sockets that have gone --- */
+
+static int note_cookie(const struct sl_sock *sock, const struct sl_iter_sock *holder, void *arg)
+{
+	(void)holder;
+	if (sock->family != AF_PACKET)
+		return 0;
+	return sl_htab_add(arg, &sock->cookie, NULL) ? 0 : -ENOMEM;
+}
+
+int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg)
+{
+	_cleanup_(sl_htab_free) struct sl_htab *held = NULL;
+	int fd = set->maps[SL_MAP_PACKETS], rc, swept = 0;
+	__u64 started = sl_boottime_ns();
+	struct sl_sock sock;
+	__u64 key, next;
+	bool more;
+
+	more = !bpf_map_get_next_key(fd, NULL, &next);
+	if (!more)
+		return 0;
+	rc = sl_htab_new(&held, sizeof(__u64), 1);
+	rc = rc ?: sl_holders_each(set, note_cookie, held);
+	while (!rc && more) {
+		key = next;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		/* One that is younger than the scan may have been missed by it. */
+		if (sl_htab_get(held, &key) || bpf_map_lookup_elem(fd, &key, &sock) ||
+		    sock.since_ns >= started)
+			continue;
+		if (bpf_map_delete_elem(fd, &key))
+			continue;
+		sock.closed_ns = sl_boottime_ns();
+		sock.flags |= SL_SOCK_RELEASED;
+		swept++;
+		rc = fn(&sock, arg);
+	}
+	return rc ? rc : swept;
+}
+
+/* --- closed sockets --- */
+
+static int closed_add(const struct sl_sock *sock, void *arg)
+{
+	struct sl_sock *copy;
+
+	if (!(sock->flags & SL_SOCK_RELEASED))
+		return 0;
+	copy = sl_array_add(arg);
+	if (!copy)
+		return -ENOMEM;
+	*copy = *sock;
+	return 0;
+}
+
+static int by_close(const void *a, const void *b)
+{
+	const struct sl_sock *x = a, *y = b;
+
+	return (x->closed_ns > y->closed_ns) - (x->closed_ns < y->closed_ns);
+}
+
+int sl_closed_each(struct sl_set *set, sl_sock_fn fn, void *arg)
+{
+	struct sl_array closed = SL_ARRAY(struct sl_sock);
+	const struct sl_sock *sock;
+	int rc = sl_sock_rows_each(set, closed_add, &closed);
+
+	if (!rc && closed.count)
+		qsort(closed.data, closed.count, closed.item, by_close);
+	sock = closed.data;
+	for (size_t i = 0; !rc && i < closed.count; i++)
+		rc = fn(&sock[i], arg);
+	sl_array_free(&closed);
+	return rc;
+}
+
+/* --- the end of a sandbox --- */
+
+struct forget {
+	struct sl_set *set;
+	struct sl_sock *slots; /* mapped for writing */
+	unsigned int sandbox;
+};
+
+/* As bpf/slot.h takes one: another sandbox's socket may be about to take it as well. */
+static void slot_empty(struct sl_sock *slot, __u64 cookie)
+{
+	if (!__atomic_compare_exchange_n(&slot->cookie, &cookie, SL_SOCK_BUSY, false,
+					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return;
+	memset(&slot->netns_cookie, 0, sizeof(*slot) - offsetof(struct sl_sock, netns_cookie));
+	__atomic_store_n(&slot->cookie, 0, __ATOMIC_RELEASE);
+}
+
+static int forget_one(const struct sl_sock *sock, void *arg)
+{
+	struct forget *forget = arg;
+	const int *maps = forget->set->maps;
+	__u64 cookie = sock->cookie;
+
+	if (sock->owner.sandbox != forget->sandbox)
+		return 0;
+	if (sock->flags & SL_SOCK_MORE)
+		bpf_map_delete_elem(maps[SL_MAP_SOCK_MORE], &cookie);
+	if (bpf_map_delete_elem(maps[SL_MAP_SOCKS_OVER], &cookie))
+		slot_empty(&forget->slots[cookie & (forget->set->sock_slots - 1)], cookie);
+	return 0;
+}
+
+int sl_socks_forget(struct sl_set *set, unsigned int sandbox)
+{
+	struct forget forget = { .set = set, .sandbox = sandbox };
+	int rc;
+
+	forget.slots = mmap(NULL, slots_bytes(set), PROT_READ | PROT_WRITE, MAP_SHARED,
+			    set->maps[SL_MAP_SOCKS], 0);
+	if (forget.slots == MAP_FAILED)
+		return -errno;
+	rc = sl_sock_rows_each(set, forget_one, &forget);
+	munmap(forget.slots, slots_bytes(set));
+	return rc ? rc : sl_tuples_forget(set, sandbox);
+}
