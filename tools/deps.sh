@@ -31,6 +31,7 @@ table()
 	build|zlib1g-dev|pkg zlib|libelf needs it
 	build|libjson-c-dev|pkg json-c|JSON output
 	build|libssl-dev|pkg libcrypto|SHA-256 of executables
+	build|libyaml-dev|pkg yaml-0.1|reads policies
 	test|libcriterion-dev|pkg criterion|the test runner
 	test|liburing-dev|pkg liburing|the test workload opens sockets through io_uring
 	test|iproute2|cmd ip|tests make network namespaces
@@ -134,7 +135,7 @@ install_missing()
 # $1: the file that make includes. Shown once: make calls this when the file is old.
 probe()
 {
-	local libs="libbpf libelf zlib json-c libcrypto" group rows
+	local libs="libbpf libelf zlib json-c libcrypto yaml-0.1" group rows
 
 	need
 	for group in test fuzz lint; do

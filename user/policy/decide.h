@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The one place where the pieces of a compiled policy become a verdict. The guard does the
+ * same with its maps; whatever else wants to know (broker, relay, CLI, tests) asks here.
+ *
+ * Order of the reasons, first that holds:
+ *  1. the sandbox's own loopback is allowed without a rule;
+ *  2. no images, or a leaf without identity: no-identity;
+ *  3. a rule for the destination matches the lineage: allowed;
+ *  4. a rule for it would match, were the digest right: integrity;
+ *  5. a rule for it exists: binary;
+ *  6. the address is reserved: reserved-address;
+ *  7. else: endpoint.
+ */
+#ifndef SLUICE_USER_POLICY_DECIDE_H
+#define SLUICE_USER_POLICY_DECIDE_H
+
+#include <sluice/reason.h>
+
+#include "policy/compile.h"
+
+/* What a lineage matches: begin with the leaf, then add its ancestors that are members. */
+struct sl_lineage_bits {
+	struct sl_bits match;
+	struct sl_bits missed; /* had the digests been right */
+	bool identity;         /* the leaf has one */
+};
+
+void sl_lineage_begin(struct sl_lineage_bits *lineage, const struct sl_compiled *compiled,
+		      const struct sl_image_bits *leaf);
+void sl_lineage_add(struct sl_lineage_bits *lineage, const struct sl_compiled *compiled,
+		    const struct sl_image_bits *ancestor);
+
+struct sl_query {
+	/* Nearest first, members of the sandbox only; not looked at when `lineage` is there. */
+	const struct sl_image *images;
+	size_t image_count;
+	const struct sl_lineage_bits *lineage; /* of the same policy; NULL: from the images */
+	enum sl_transport transport;
+	uint16_t port;
+	struct sl_addr addr;
+	const char *const *names; /* leases of the address, normal form */
+	size_t name_count;
+	bool listen;       /* asks for a listening port: addr and names are not looked at */
+	bool own_loopback; /* the caller knows that the address is the sandbox's own loopback */
+};
+
+struct sl_decision {
+	enum sl_verdict verdict;
+	enum sl_reason reason; /* NONE when allowed; an audit verdict has that of the denial */
+	uint32_t rule;         /* entry that allows; or that names the destination; or NONE */
+};
+
+/* No memory, no system call, no errors. */
+void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
+	       struct sl_decision *out);
+
+const char *sl_reason_name(enum sl_reason reason);
+const char *sl_reason_help(enum sl_reason reason);
+const char *sl_verdict_name(enum sl_verdict verdict);
+
+/*
+ * What a denied query came close to. Slow (reads the whole policy): for people.
+ * For reason `binary` and `integrity`: the binaries of the entries that name the
+ * destination. For `endpoint`: the endpoints of the entries that match the lineage, the
+ * most alike first (same host or address, then same port, then file order).
+ */
+struct sl_near {
+	uint32_t rule;
+	const struct sl_policy_endpoint *endpoint; /* one of the two */
+	const struct sl_policy_binary *binary;
+};
+
+/* At most `max`; returns how many. */
+size_t sl_near_miss(const struct sl_compiled *compiled, const struct sl_query *query,
+		    const struct sl_decision *decision, struct sl_near *out, size_t max);
+
+#endif
