@@ -3,10 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/htab.h"
 
 #define FIRST_SLOTS 16
@@ -27,44 +26,12 @@ struct sl_htab {
 	uint64_t seed;
 };
 
-static uint64_t mix(uint64_t value)
-{
-	/* Finalizer of MurmurHash3: every input bit reaches every output bit. */
-	value ^= value >> 33;
-	value *= 0xff51afd7ed558ccdULL;
-	value ^= value >> 33;
-	value *= 0xc4ceb9fe1a85ec53ULL;
-	return value ^ value >> 33;
-}
-
 static uint32_t hash_key(const struct sl_htab *tab, const void *key)
 {
-	const unsigned char *at = key;
-	size_t left = tab->key_size;
-	uint64_t hash = tab->seed;
-	uint32_t folded;
+	uint64_t hash = sl_hash_bytes(key, tab->key_size, tab->seed);
+	uint32_t folded = (uint32_t)(hash ^ hash >> 32);
 
-	while (left > 0) {
-		size_t n = left < sizeof(uint64_t) ? left : sizeof(uint64_t);
-		uint64_t word = 0;
-
-		memcpy(&word, at, n);
-		hash = mix(hash ^ word) + tab->seed;
-		at += n;
-		left -= n;
-	}
-	folded = (uint32_t)(hash ^ hash >> 32);
 	return folded ? folded : 1;
-}
-
-static uint64_t random_seed(void)
-{
-	uint64_t seed;
-
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
-		return seed;
-	/* Early at boot: better a guessable seed than none. */
-	return mix((uint64_t)time(NULL) ^ (uintptr_t)&seed);
 }
 
 static int allocate(struct sl_htab *tab, size_t slots)
@@ -112,7 +79,7 @@ int sl_htab_new(struct sl_htab **out, size_t key_size, size_t value_size)
 	tab->value_size = value_size;
 	tab->value_offset = (key_size + 7) & ~(size_t)7;
 	tab->row_size = tab->value_offset + ((value_size + 7) & ~(size_t)7);
-	tab->seed = random_seed();
+	tab->seed = sl_hash_seed();
 	ret = allocate(tab, FIRST_SLOTS);
 	if (ret) {
 		free(tab);
