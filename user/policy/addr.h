@@ -12,6 +12,13 @@
 
 #include <linux/types.h>
 
+/* htonl() as a constant expression. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define SL_BE32(word) __builtin_bswap32(word)
+#else
+#define SL_BE32(word) (word)
+#endif
+
 struct sl_addr {
 	__be32 be[4];
 };
@@ -40,6 +47,12 @@ bool sl_addr_is_v4(const struct sl_addr *addr);
 /* IPv4 and IPv6 never contain one another: ::/0 has no IPv4 address. */
 bool sl_prefix_has(const struct sl_prefix *prefix, const struct sl_addr *addr);
 bool sl_prefix_covers(const struct sl_prefix *wide, const struct sl_prefix *narrow);
+
+/* The same by bits alone: ::/0 covers all. What a longest-prefix look-up sees. */
+bool sl_prefix_covers_bits(const struct sl_prefix *wide, const struct sl_prefix *narrow);
+
+/* The first `len` bits of an address. */
+struct sl_prefix sl_prefix_of(const struct sl_addr *addr, unsigned int len);
 
 /* By address, then shorter first: a covering prefix comes before what it covers. */
 int sl_prefix_compare(const struct sl_prefix *a, const struct sl_prefix *b);

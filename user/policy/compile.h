@@ -41,8 +41,7 @@
 #define SL_POLICY_ROWS_MAX (1u << 20)        /* prefixes, names, each times port classes */
 #define SL_POLICY_CLASS_PAIRS_MAX (4u << 20) /* (bit, entry) pairs of all classes */
 #define SL_POLICY_CLASSES_MAX (1u << 18)     /* destination classes, names' included */
-#define SL_POLICY_GLOBS_MAX 1024u            /* globs and long prefixes of one path table */
-#define SL_POLICY_PINS_MAX 4096u             /* paths with sha256 that are wildcards */
+#define SL_POLICY_GLOBS_MAX 1024u            /* globs and long prefixes of one table; pins too */
 
 #define SL_CLASS_NONE 0u /* no rule at all */
 #define SL_RULE_NONE UINT32_MAX

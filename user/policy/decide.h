@@ -26,10 +26,8 @@ struct sl_lineage_bits {
 	bool identity;         /* the leaf has one */
 };
 
-void sl_lineage_begin(struct sl_lineage_bits *lineage, const struct sl_compiled *compiled,
-		      const struct sl_image_bits *leaf);
-void sl_lineage_add(struct sl_lineage_bits *lineage, const struct sl_compiled *compiled,
-		    const struct sl_image_bits *ancestor);
+void sl_lineage_begin(struct sl_lineage_bits *lineage, const struct sl_image_bits *leaf);
+void sl_lineage_add(struct sl_lineage_bits *lineage, const struct sl_image_bits *ancestor);
 
 struct sl_query {
 	/* Nearest first, members of the sandbox only; not looked at when `lineage` is there. */
@@ -51,6 +49,10 @@ struct sl_decision {
 	uint32_t rule;         /* entry that allows; or that names the destination; or NONE */
 };
 
+/* The bits of a query: its `lineage`, or what its images earn. */
+void sl_query_lineage(const struct sl_compiled *compiled, const struct sl_query *query,
+		      struct sl_lineage_bits *out);
+
 /* No memory, no system call, no errors. */
 void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
 	       struct sl_decision *out);
@@ -62,7 +64,7 @@ const char *sl_verdict_name(enum sl_verdict verdict);
 /*
  * What a denied query came close to. Slow (reads the whole policy): for people.
  * For reason `binary` and `integrity`: the binaries of the entries that name the
- * destination. For `endpoint`: the endpoints of the entries that match the lineage, the
+ * destination. For `endpoint` and `reserved-address`: the endpoints of the entries that match the lineage, the
  * most alike first (same host or address, then same port, then file order).
  */
 struct sl_near {
@@ -71,7 +73,9 @@ struct sl_near {
 	const struct sl_policy_binary *binary;
 };
 
-/* At most `max`; returns how many. */
+#define SL_NEAR_MAX 16
+
+/* At most `max`, SL_NEAR_MAX if that is more; returns how many. */
 size_t sl_near_miss(const struct sl_compiled *compiled, const struct sl_query *query,
 		    const struct sl_decision *decision, struct sl_near *out, size_t max);
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <string.h>
+
+#include "policy/bits.h"
+#include "policy/decide.h"
+
+const char *sl_reason_name(enum sl_reason reason)
+{
+	static const char *const names[] = {
+#define X(name, text, help) [SL_REASON_##name] = (text),
+		SL_REASONS(X)
+#undef X
+	};
+
+	return (unsigned int)reason < SL_REASON_MAX ? names[reason] : NULL;
+}
+
+const char *sl_reason_help(enum sl_reason reason)
+{
+	static const char *const helps[] = {
+#define X(name, text, help) [SL_REASON_##name] = (help),
+		SL_REASONS(X)
+#undef X
+	};
+
+	return (unsigned int)reason < SL_REASON_MAX ? helps[reason] : NULL;
+}
+
+const char *sl_verdict_name(enum sl_verdict verdict)
+{
+	static const char *const names[] = {
+		[SL_VERDICT_ALLOW] = "allow",
+		[SL_VERDICT_DENY] = "deny",
+		[SL_VERDICT_AUDIT] = "audit",
+	};
+
+	return (unsigned int)verdict < SL_VERDICT_MAX ? names[verdict] : NULL;
+}
+
+void sl_lineage_begin(struct sl_lineage_bits *lineage, const struct sl_image_bits *leaf)
+{
+	lineage->match = leaf->granted.own;
+	lineage->missed = leaf->missed.own;
+	lineage->identity = leaf->identity;
+}
+
+void sl_lineage_add(struct sl_lineage_bits *lineage, const struct sl_image_bits *ancestor)
+{
+	sl_bits_or(&lineage->match, &ancestor->granted.inherited);
+	sl_bits_or(&lineage->missed, &ancestor->missed.inherited);
+}
+
+void sl_query_lineage(const struct sl_compiled *compiled, const struct sl_query *query,
+		      struct sl_lineage_bits *out)
+{
+	struct sl_image_bits image;
+
+	if (query->lineage) {
+		*out = *query->lineage;
+		return;
+	}
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < query->image_count; i++) {
+		sl_compiled_image(compiled, &query->images[i], &image);
+		if (i == 0)
+			sl_lineage_begin(out, &image);
+		else
+			sl_lineage_add(out, &image);
+	}
+}
+
+/* What the classes of a destination say so far. Rules are the lowest ones. */
+struct tally {
+	const struct sl_compiled *compiled;
+	const struct sl_lineage_bits *lineage;
+	uint32_t allowed; /* rule that matches */
+	uint32_t missed;  /* rule that would, were the digest right */
+	uint32_t named;   /* rule that names the destination */
+	bool reserved;
+};
+
+static void lower(uint32_t *rule, uint32_t other)
+{
+	if (other < *rule)
+		*rule = other;
+}
+
+static int weigh(uint32_t class_id, void *arg)
+{
+	struct tally *tally = arg;
+	struct sl_class at = sl_compiled_class(tally->compiled, class_id);
+	const struct sl_lineage_bits *lineage = tally->lineage;
+
+	tally->reserved = tally->reserved || (at.flags & SL_CLASS_RESERVED);
+	lower(&tally->named, at.first_rule);
+	if (sl_bits_meet(at.allowed, &lineage->match))
+		lower(&tally->allowed,
+		      sl_compiled_rule(tally->compiled, class_id, &lineage->match));
+	if (sl_bits_meet(at.allowed, &lineage->missed))
+		lower(&tally->missed,
+		      sl_compiled_rule(tally->compiled, class_id, &lineage->missed));
+	return 0;
+}
+
+static void weigh_destination(struct tally *tally, const struct sl_query *query)
+{
+	uint32_t port_class;
+
+	if (query->listen) {
+		weigh(sl_compiled_listen(tally->compiled, query->transport, query->port), tally);
+		return;
+	}
+	tally->reserved = sl_reserved_addr(&query->addr) != NULL;
+	port_class = sl_compiled_port(tally->compiled, query->transport, query->port);
+	if (port_class == SL_PORT_CLASS_NONE)
+		return;
+	weigh(sl_compiled_dest(tally->compiled, port_class, &query->addr), tally);
+	for (size_t i = 0; i < query->name_count; i++)
+		sl_compiled_name_each(tally->compiled, port_class, query->names[i], &query->addr,
+				      weigh, tally);
+}
+
+static void judge(const struct tally *tally, struct sl_decision *out)
+{
+	out->rule = tally->named;
+	if (!tally->lineage->identity) {
+		out->reason = SL_REASON_NO_IDENTITY;
+	} else if (tally->allowed != SL_RULE_NONE) {
+		out->verdict = SL_VERDICT_ALLOW;
+		out->reason = SL_REASON_NONE;
+		out->rule = tally->allowed;
+	} else if (tally->missed != SL_RULE_NONE) {
+		out->reason = SL_REASON_INTEGRITY;
+		out->rule = tally->missed;
+	} else if (tally->named != SL_RULE_NONE) {
+		out->reason = SL_REASON_BINARY;
+	} else {
+		out->reason = tally->reserved ? SL_REASON_RESERVED_ADDRESS : SL_REASON_ENDPOINT;
+	}
+}
+
+void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
+	       struct sl_decision *out)
+{
+	const struct sl_policy *policy = sl_compiled_policy(compiled);
+	struct sl_lineage_bits own;
+	struct tally tally = {
+		.compiled = compiled,
+		.lineage = query->lineage ? query->lineage : &own,
+		.allowed = SL_RULE_NONE,
+		.missed = SL_RULE_NONE,
+		.named = SL_RULE_NONE,
+	};
+
+	if (query->own_loopback) {
+		*out = (struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, SL_RULE_NONE };
+		return;
+	}
+	if (!query->lineage)
+		sl_query_lineage(compiled, query, &own);
+	weigh_destination(&tally, query);
+	*out = (struct sl_decision){
+		.verdict = policy->mode == SL_POLICY_AUDIT ? SL_VERDICT_AUDIT : SL_VERDICT_DENY,
+	};
+	judge(&tally, out);
+}
