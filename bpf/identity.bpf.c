@@ -10,6 +10,7 @@
  *	cgroup_migrate()      -> cgroup_attach_task   every thread, every hierarchy
  */
 #include "kernel.h"
+#include "guard.h"
 #include "identity.h"
 #include "script.h"
 #include "trampoline.h"
@@ -85,7 +86,9 @@ static __always_inline void exec_member(struct task_struct *task, struct linux_b
 	process.exe = exe_of_file(bprm->file, task);
 	/* binfmt_script and binfmt_misc replace interp and leave filename. */
 	process.script = interp != filename ? exe_of_script(filename, task) : 0;
-	process.lineage = lineage_extend(state->lineage, process.exe, process.script, 0);
+	process.lineage = lineage_extend(state->lineage, process.exe, process.script,
+					 guard_elsewhere(process.sandbox, task));
+	guard_lineage(process.sandbox, process.lineage);
 	process_store(task, &process);
 	count(process.sandbox, SL_COUNTER_EXEC);
 	process_event(SL_EVENT_EXEC, &process, 0, old_pid);

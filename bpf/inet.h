@@ -12,11 +12,16 @@
 #define AF_INET6 10
 #define AF_PACKET 17
 #endif
+#ifndef SOCK_STREAM
+#define SOCK_STREAM 1
+#define SOCK_DGRAM 2
+#endif
 #ifndef IPPROTO_TCP
 #define IPPROTO_ICMP 1
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define IPPROTO_ICMPV6 58
+#define IPPROTO_UDPLITE 136
 #define IPPROTO_MPTCP 262
 #endif
 

@@ -13,6 +13,7 @@
 #include <sluice/counter.h>
 #include <sluice/event.h>
 #include <sluice/exe.h>
+#include <sluice/guard.h>
 #include <sluice/process.h>
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
@@ -172,6 +173,68 @@ SL_MAP struct {
 	__type(key, struct sl_tuple);
 	__type(value, struct sl_tuple_owner);
 } tuples SEC(".maps");
+
+/* --- guard (sluice/guard.h) --- */
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__type(value, struct sl_guard);
+} guards SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__type(value, struct sl_guard_policy);
+} guard_policies SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, struct sl_guard_path);
+	__type(value, struct sl_grant);
+} guard_paths SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct sl_guard_lineage_key);
+	__type(value, struct sl_guard_lineage);
+} guard_lineages SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, struct sl_guard_port);
+	__type(value, __u32);
+} guard_ports SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 22);
+	__type(key, struct sl_guard_dest_key);
+	__type(value, struct sl_guard_dest);
+} guard_dests SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, struct sl_guard_dest_key);
+	__type(value, struct sl_guard_dest);
+} guard_leases SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct sl_decision_key);
+	__type(value, struct sl_decision_row);
+} decisions SEC(".maps");
 
 /* --- events --- */
 

@@ -11,10 +11,41 @@
  */
 #include "kernel.h"
 #include "bytes.h"
+#include "verdict.h"
 
 static __always_inline void no_identity(void)
 {
 	count(0, SL_COUNTER_NO_IDENTITY);
+}
+
+/* Types whose traffic runs the hooks: the others are refused when they are made. */
+static __always_inline bool type_mediated(struct bpf_sock *ctx)
+{
+	if (ctx->type == SOCK_STREAM)
+		return ctx->protocol == IPPROTO_TCP || ctx->protocol == IPPROTO_MPTCP;
+	return ctx->type == SOCK_DGRAM &&
+	       (ctx->protocol == IPPROTO_UDP || ctx->protocol == IPPROTO_UDPLITE);
+}
+
+/* What the policy says of making such a socket; as the hook returns it. */
+static __noinline int create_verdict(struct bpf_sock *ctx, __u32 sandbox, __u32 lineage)
+{
+	struct sl_guard *guard = guard_active(sandbox);
+	struct sl_decision_key key = { .sandbox = sandbox, .lineage = lineage };
+
+	if (!guard)
+		return 1;
+	if (guard->mode == SL_GUARD_FROZEN)
+		key.reason = SL_REASON_FROZEN;
+	else if (!type_mediated(ctx) && !(guard->flags & SL_GUARD_RAW))
+		key.reason = SL_REASON_FAMILY;
+	else
+		return 1;
+	key.policy = guard->policy;
+	key.family = ctx->family;
+	key.type = ctx->type;
+	key.protocol = ctx->protocol;
+	return verdict_deny(&key, 0, 0);
 }
 
 SEC("cgroup/sock_create")
@@ -27,8 +58,11 @@ int on_sock_create(struct bpf_sock *ctx)
 
 	if (!state) {
 		no_identity();
+		/* Nothing can be done with it: the other hooks know nobody either. */
 		return 1;
 	}
+	if (!create_verdict(ctx, state->sandbox, state->lineage))
+		return 0;
 	rec = slot_of(cookie);
 	if (!rec || !slot_take(rec))
 		rec = over_new(cookie, state->sandbox);
@@ -100,10 +134,86 @@ static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, 
 	return rec;
 }
 
+/*
+ * A loopback destination is the sandbox's own when a member serves it, or when nobody else
+ * can: in a network namespace of its own.
+ */
+static __always_inline bool own_loopback(struct bpf_sock_addr *ctx, const struct sl_endpoint *remote,
+					 struct sl_guard *guard, __u32 sandbox, bool udp)
+{
+	struct bpf_sock_tuple tuple = {};
+	__u32 size = sizeof(tuple.ipv4);
+	struct bpf_sock *listener;
+	struct sl_sock *rec;
+	bool own;
+
+	if (!endpoint_loopback(remote))
+		return false;
+	if (guard->flags & SL_GUARD_OWN_NETNS)
+		return true;
+	if (remote->addr_be[2] == V4_MAPPED) {
+		tuple.ipv4.daddr = remote->addr_be[3];
+		tuple.ipv4.dport = remote->port_be;
+	} else {
+		__builtin_memcpy(tuple.ipv6.daddr, remote->addr_be, sizeof(tuple.ipv6.daddr));
+		tuple.ipv6.dport = remote->port_be;
+		size = sizeof(tuple.ipv6);
+	}
+	listener = udp ? bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0) :
+			 bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	if (!listener)
+		return false;
+	rec = bpf_sk_storage_get(&adopted, listener, NULL, 0);
+	own = rec && rec->owner.sandbox == sandbox;
+	bpf_sk_release(listener);
+	return own;
+}
+
+/* What the policy says of this destination; as the hook returns it. */
+static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
+					  const struct sl_endpoint *remote)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
+	__u32 sandbox = state ? state->sandbox : rec ? rec->owner.sandbox : 0;
+	/* MPTCP joins are made by a kworker, for the socket's owner. */
+	struct sl_owner *who = state ?: rec && !task->mm ? &rec->owner : NULL;
+	struct sl_guard *guard = guard_active(sandbox);
+	struct sl_decision_key key = {};
+	struct verdict v = {};
+	bool udp = ctx->type == SOCK_DGRAM;
+
+	if (!guard)
+		return 1;
+	v.policy = guard->policy;
+	if (guard->mode == SL_GUARD_FROZEN)
+		v.reason = SL_REASON_FROZEN;
+	else if (!who)
+		v.reason = SL_REASON_NO_IDENTITY;
+	else if (!own_loopback(ctx, remote, guard, sandbox, udp))
+		verdict_rules(&v, who->lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
+			      remote);
+	if (v.reason == SL_REASON_NONE) {
+		count(sandbox, SL_COUNTER_ALLOWED);
+		return 1;
+	}
+	key.remote = *remote;
+	key.sandbox = sandbox;
+	key.lineage = who ? who->lineage : 0;
+	key.policy = v.policy;
+	key.protocol = udp ? IPPROTO_UDP : IPPROTO_TCP;
+	key.reason = v.reason;
+	return verdict_deny(&key, rec ? rec->cookie : 0, v.class_id);
+}
+
 static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 {
 	struct sl_sock *rec = sock_for_call(ctx, 0);
+	struct sl_endpoint remote;
 
+	remote_of(&remote, ctx, v6);
+	if (!remote_verdict(ctx, rec, &remote))
+		return 0;
 	if (!rec)
 		return 1;
 	if (rec->flags & SL_SOCK_CONNECTED) {
@@ -113,7 +223,7 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 		rec->flags &= ~SL_SOCK_ESTABLISHED;
 		count(rec->owner.sandbox, SL_COUNTER_SOCK_DISCONNECT);
 	}
-	remote_of(&rec->remote, ctx, v6);
+	rec->remote = remote;
 	rec->since_ns = bpf_ktime_get_boot_ns();
 	rec->flags |= SL_SOCK_CONNECTED;
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CONNECT);
@@ -163,6 +273,8 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
 	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT);
+	if (!remote_verdict(ctx, rec, &remote))
+		return 0;
 	if (!rec)
 		return 1;
 	sock_since(rec);

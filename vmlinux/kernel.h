@@ -161,6 +161,18 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -174,6 +186,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
+	struct nsproxy *nsproxy;
 	char comm[16];
 };
 

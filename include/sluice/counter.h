@@ -31,6 +31,9 @@ enum sl_counter_class {
 	X(TUPLE_CREATED, FLOW, "tuple_created", "connections published by their tuple")                 \
 	X(TUPLE_DELETED, FLOW, "tuple_deleted", "published connections that have ended")                \
 	X(CLOSED_KEPT, FLOW, "closed_kept", "records kept after the close of their socket")             \
+	X(ALLOWED, FLOW, "allowed", "calls that the policy allowed")                                    \
+	X(DENIED, FLOW, "denied", "calls that the policy denied")                                       \
+	X(AUDITED, FLOW, "audited", "calls that the policy would have denied, and let pass")            \
 	X(EVENT_SUBMITTED, FLOW, "event_submitted", "events put into the ring buffer")                  \
 	X(EVENT_WAKEUP, FLOW, "event_wakeup", "wake-ups of a sleeping consumer")                        \
 	X(SOCK_DISCONNECT, RACE, "sock_disconnect", "sockets connected anew after a disconnect")        \
@@ -53,6 +56,8 @@ enum sl_counter_class {
 	X(LINEAGES_FULL, FAULT, "lineages_full", "map of lineages full")                                \
 	X(TUPLES_FULL, FAULT, "tuples_full", "map of tuples full")                                      \
 	X(PACKETS_FULL, FAULT, "packets_full", "map of AF_PACKET sockets full")                         \
+	X(GUARD_FULL, FAULT, "guard_full", "map of lineages' policy bits full")                         \
+	X(DECISIONS_FULL, FAULT, "decisions_full", "a decision could not be kept for its event")        \
 	X(EXE_COLLISION, FAULT, "exe_collision", "too many executables with one path hash")             \
 	X(EXE_READ, FAULT, "exe_read", "a task's executable could not be read")                         \
 	X(SCRATCH_BUSY, FAULT, "scratch_busy", "no scratch buffer free")                                \
@@ -69,6 +74,7 @@ enum sl_counter {
 struct sl_counters {
 	__u64 n[SL_COUNTER_MAX];
 	__u64 event_lost[16]; /* by enum sl_event_kind */
+	__u64 denied[16];     /* by enum sl_reason; audited ones too */
 };
 
 #endif

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include <sluice/abi.h>
+#include <sluice/guard.h>
 #include <sluice/process.h>
 #include <sluice/sock.h>
 
@@ -22,7 +23,8 @@
 	X(LISTEN, "listen")         \
 	X(ESTABLISHED, "established") \
 	X(ACCEPT, "accept")         \
-	X(CLOSE, "close")
+	X(CLOSE, "close")           \
+	X(DECISION, "decision")
 
 enum sl_event_kind {
 #define X(name, text) SL_EVENT_##name,
@@ -59,6 +61,12 @@ struct sl_event_sock {
 	struct sl_sock_more more;
 };
 #define SL_EVENT_SOCK_MIN offsetof(struct sl_event_sock, more)
+
+/* DECISION. */
+struct sl_event_decision {
+	struct sl_event head;
+	struct sl_decision_record decision;
+};
 
 /*
  * Map `ring_ctl`, one element, mmapable. The consumer sets `idle` before it sleeps and

@@ -46,6 +46,7 @@ struct sl_exe {
 enum sl_lineage_flag {
 	SL_LINEAGE_OUTSIDE = 1 << 0, /* ran before the sandbox's entry: shown, never matched */
 	SL_LINEAGE_CUT = 1 << 1,     /* deeper than SL_LINEAGE_DEPTH: a link was dropped */
+	SL_LINEAGE_ELSEWHERE = 1 << 2, /* executed in a mount namespace of its own: any path */
 };
 
 /* Images a lineage may hold. A longer chain replaces its leaf. */

@@ -119,11 +119,15 @@ static int counters_reset(const struct sl_set *set, __u32 id)
 /* Says who the sandbox is, so tracepoints recognise members; then seeds those there. */
 static int sandbox_publish(const struct sl_set *set, const struct sl_sandbox *sandbox)
 {
+	const struct sl_guard no_policy = { 0 };
 	__u64 cgroup_id = sandbox->cgroup_id;
 	int rc = counters_reset(set, sandbox->id);
 
 	if (rc)
 		return rc;
+	/* Ids are used again: what the last one left must not hold for this one. */
+	if (bpf_map_update_elem(set->maps[SL_MAP_GUARDS], &sandbox->id, &no_policy, BPF_ANY))
+		return -errno;
 	if (bpf_map_update_elem(set->maps[SL_MAP_SANDBOXES], &sandbox->id, sandbox, BPF_NOEXIST))
 		return -errno;
 	if (bpf_map_update_elem(set->maps[SL_MAP_CGROUPS], &cgroup_id, &sandbox->id, BPF_NOEXIST))

@@ -25,6 +25,7 @@
 
 #include <sluice/counter.h>
 #include <sluice/exe.h>
+#include <sluice/guard.h>
 #include <sluice/iter.h>
 #include <sluice/process.h>
 #include <sluice/sandbox.h>
@@ -53,6 +54,14 @@ enum sl_map {
 	SL_MAP_TUPLE_BUCKETS,
 	SL_MAP_TUPLES,
 	SL_MAP_PACKETS,
+	SL_MAP_GUARDS,
+	SL_MAP_GUARD_POLICIES,
+	SL_MAP_GUARD_PATHS,
+	SL_MAP_GUARD_LINEAGES,
+	SL_MAP_GUARD_PORTS,
+	SL_MAP_GUARD_DESTS,
+	SL_MAP_GUARD_LEASES,
+	SL_MAP_DECISIONS,
 	SL_MAP_RING,
 	SL_MAP_RING_CTL,
 	SL_MAP_MAX

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The verdict: a pure function of maps, in the caller's context, on the kernel's own copy
+ * of the address. Any miss denies. See sluice/guard.h for the look-ups, and
+ * user/policy/decide.h for the order of reasons, which is the same here.
+ */
+#ifndef SLUICE_BPF_VERDICT_H
+#define SLUICE_BPF_VERDICT_H
+
+#include "sock.h"
+
+struct verdict {
+	__u32 policy;
+	__u32 class_id;
+	enum sl_reason reason; /* SL_REASON_NONE: allowed */
+};
+
+static __always_inline bool bits_meet(const struct sl_bits *a, const struct sl_bits *b)
+{
+	__u64 both = 0;
+
+	for (int i = 0; i < SL_POLICY_WORDS; i++)
+		both |= a->word[i] & b->word[i];
+	return both != 0;
+}
+
+static __always_inline struct sl_guard_dest *verdict_dest(__u32 policy, __u8 transport,
+							  const struct sl_endpoint *remote)
+{
+	struct sl_guard_port port = {
+		.prefix_bits = SL_GUARD_PORT_BITS(16),
+		.policy = policy,
+		.transport = transport,
+		.port_be = remote->port_be,
+	};
+	__u32 *port_class = bpf_map_lookup_elem(&guard_ports, &port);
+	struct sl_guard_dest_key key = {
+		.prefix_bits = 128,
+		.policy = policy,
+		.port_class = port_class ? *port_class : 0,
+	};
+	struct sl_guard_dest *dest;
+
+	__builtin_memcpy(key.addr_be, remote->addr_be, sizeof(key.addr_be));
+	dest = bpf_map_lookup_elem(&guard_leases, &key);
+	if (dest)
+		return dest;
+	key.prefix_bits = SL_GUARD_DEST_BITS(128);
+	return bpf_map_lookup_elem(&guard_dests, &key);
+}
+
+static __always_inline bool endpoint_loopback(const struct sl_endpoint *ep)
+{
+	if (ep->addr_be[0] || ep->addr_be[1])
+		return false;
+	if (ep->addr_be[2] == V4_MAPPED)
+		return (ep->addr_be[3] & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
+	return !ep->addr_be[2] && ep->addr_be[3] == bpf_htonl(1);
+}
+
+/* Rules 2 to 7 of decide(). */
+static __always_inline void verdict_rules(struct verdict *v, __u32 lineage, __u8 transport,
+					  const struct sl_endpoint *remote)
+{
+	struct sl_guard_lineage_key key = { v->policy, lineage };
+	struct sl_guard_lineage *has = bpf_map_lookup_elem(&guard_lineages, &key);
+	struct sl_guard_dest *dest = verdict_dest(v->policy, transport, remote);
+
+	v->reason = SL_REASON_ENDPOINT;
+	if (dest)
+		v->class_id = dest->class_id;
+	if (!has || (has->flags & SL_GUARD_NO_IDENTITY))
+		v->reason = SL_REASON_NO_IDENTITY;
+	else if (dest && bits_meet(&dest->allowed, &has->match))
+		v->reason = SL_REASON_NONE;
+	else if (dest && bits_meet(&dest->allowed, &has->missed))
+		v->reason = SL_REASON_INTEGRITY;
+	else if (dest && (dest->flags & SL_GUARD_RULE))
+		v->reason = SL_REASON_BINARY;
+	else if (dest && (dest->flags & SL_GUARD_RESERVED))
+		v->reason = SL_REASON_RESERVED_ADDRESS;
+}
+
+/* The guard of a sandbox when it decides at all; NULL in observe mode. */
+static __always_inline struct sl_guard *guard_active(__u32 sandbox)
+{
+	struct sl_guard *guard = bpf_map_lookup_elem(&guards, &sandbox);
+
+	return guard && guard->mode != SL_GUARD_OBSERVE ? guard : NULL;
+}
+
+/* --- telling --- */
+
+/* How many of this kind the next event has to tell; 0: none now. */
+static __always_inline __u64 decision_due(struct sl_decision_key *key, __u64 now,
+					  struct sl_decision_row *copy)
+{
+	struct sl_decision_row *row = bpf_map_lookup_elem(&decisions, key), fresh = {};
+	__u64 due;
+
+	if (!row) {
+		fresh.first_ns = now;
+		bpf_map_update_elem(&decisions, key, &fresh, BPF_NOEXIST);
+		row = bpf_map_lookup_elem(&decisions, key);
+	}
+	if (!row) {
+		count(key->sandbox, SL_COUNTER_DECISIONS_FULL);
+		copy->first_ns = copy->last_ns = now;
+		return 1;
+	}
+	row->last_ns = now;
+	__sync_fetch_and_add(&row->count, 1);
+	if (row->told && now - row->told_ns < SL_DECISION_INTERVAL_NS)
+		return 0;
+	row->told_ns = now;
+	due = row->count - row->told;
+	row->told += due;
+	*copy = *row;
+	return due;
+}
+
+static __always_inline void count_denied(__u32 sandbox, enum sl_reason reason, bool audit)
+{
+	struct sl_counters *row = bpf_map_lookup_elem(&counters, &sandbox);
+
+	if (!row)
+		return;
+	__sync_fetch_and_add(&row->n[audit ? SL_COUNTER_AUDITED : SL_COUNTER_DENIED], 1);
+	__sync_fetch_and_add(&row->denied[reason & 15], 1);
+}
+
+/*
+ * Counts and tells a denial, and sets the call's errno. Returns what the hook returns: 1
+ * when the call goes on (audit).
+ */
+static __noinline int verdict_deny(struct sl_decision_key *key, __u64 cookie, __u32 class_id)
+{
+	struct sl_event_decision *event;
+	struct sl_decision_row row = {};
+	struct sl_guard *guard;
+	__u32 sandbox;
+	__u64 now, due;
+	bool audit;
+
+	if (!key)
+		return 0;
+	sandbox = key->sandbox;
+	guard = bpf_map_lookup_elem(&guards, &sandbox);
+	audit = guard && guard->mode == SL_GUARD_AUDIT;
+	key->verdict = audit ? SL_VERDICT_AUDIT : SL_VERDICT_DENY;
+	count_denied(sandbox, key->reason, audit);
+	now = bpf_ktime_get_boot_ns();
+	due = decision_due(key, now, &row);
+	event = due ? event_begin(sandbox, SL_EVENT_DECISION, sizeof(*event), now) : NULL;
+	if (event) {
+		event->decision.key = *key;
+		if (!owner_now(&event->decision.owner))
+			__builtin_memset(&event->decision.owner, 0, sizeof(event->decision.owner));
+		event->decision.cookie = cookie;
+		event->decision.first_ns = row.first_ns;
+		event->decision.last_ns = now;
+		event->decision.count = due;
+		event->decision.class_id = class_id;
+		event->decision.pad = 0;
+		event_end(sandbox, event);
+	}
+	if (audit)
+		return 1;
+	bpf_set_retval(guard && guard->deny_errno > 0 ? -guard->deny_errno : -13); /* EACCES */
+	return 0;
+}
+
+#endif

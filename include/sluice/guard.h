@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The guard: what a sandbox's policy looks like to the BPF programs. A policy is loaded
+ * under an id of its own beside the one in force and then switched to by one store, so a
+ * verdict never sees half of one. Ids are never used again while a set lives.
+ *
+ *	verdict = f(sandbox, lineage, transport, address, port)
+ *
+ *	guards[sandbox]                          -> policy, mode
+ *	guard_lineages{policy, lineage}          -> bits that the lineage has
+ *	guard_ports{policy, transport, port}     -> port class
+ *	guard_leases{policy, class, address}     -> destination class    (names)
+ *	guard_dests{policy, class, prefix}       -> destination class    (longest match)
+ *
+ * and allowed is: the lineage and the destination have a bit in common. A look-up that
+ * fails denies. The lineage's bits are computed when the lineage comes into being, at exec:
+ *
+ *	guard_paths{policy, table, path}         -> bits that an image earns
+ */
+#ifndef SLUICE_GUARD_H
+#define SLUICE_GUARD_H
+
+#include <sluice/abi.h>
+#include <sluice/policy.h>
+#include <sluice/process.h>
+#include <sluice/reason.h>
+#include <sluice/sock.h>
+
+/* X(NAME, "name") */
+#define SL_GUARD_MODES(X)      \
+	X(OBSERVE, "observe")  \
+	X(AUDIT, "audit")      \
+	X(ENFORCE, "enforce")  \
+	X(FROZEN, "frozen")
+
+enum sl_guard_mode {
+#define X(name, text) SL_GUARD_##name,
+	SL_GUARD_MODES(X)
+#undef X
+	SL_GUARD_MODE_MAX
+};
+
+enum sl_guard_flag {
+	SL_GUARD_OWN_NETNS = 1 << 0, /* all of loopback is the sandbox's own */
+	SL_GUARD_RAW = 1 << 1,       /* raw and ping sockets may be created */
+	SL_GUARD_KEEP = 1 << 2,      /* a reload leaves established connections alone */
+};
+
+/* Value of array `guards`, by sandbox id. All zero: observe. */
+struct sl_guard {
+	__u32 policy;  /* id in force, 0: none, which denies in every mode but observe */
+	__u32 pending; /* being loaded: exec computes bits for it as well; 0: none */
+	__u32 mode;    /* enum sl_guard_mode */
+	__u32 flags;   /* enum sl_guard_flag */
+	__s32 deny_errno; /* positive */
+	__u32 mnt_ns;  /* inode number of the mount namespace whose paths the policy means */
+};
+
+/* Value of hash `guard_policies`, by policy id. */
+struct sl_guard_policy {
+	struct sl_bits script_bits; /* need a script's grant as well as the image's */
+	__u32 sandbox;
+	__u32 has_scripts;
+};
+
+/* Key of LPM trie `guard_paths`; the value is a struct sl_grant. */
+#define SL_GUARD_PATH_MAX 251
+struct sl_guard_path {
+	__u32 prefix_bits; /* of what follows; an exact path includes its terminator */
+	__u8 policy[4];    /* the id's bytes, in host order */
+	__u8 table;        /* enum sl_guard_table */
+	char path[SL_GUARD_PATH_MAX];
+};
+
+enum sl_guard_table { SL_GUARD_TABLE_EXE, SL_GUARD_TABLE_SCRIPT };
+
+struct sl_guard_lineage_key {
+	__u32 policy;
+	__u32 lineage;
+};
+
+enum sl_guard_lineage_flag {
+	SL_GUARD_NO_IDENTITY = 1 << 0, /* the leaf is no file that can be matched */
+	SL_GUARD_PENDING = 1 << 1,     /* user space must still look at the leaf (a digest) */
+};
+
+/* Value of hash `guard_lineages`. */
+struct sl_guard_lineage {
+	struct sl_bits match;
+	struct sl_bits inherited; /* what descendants start with */
+	struct sl_bits missed;    /* earned by the path, withheld for the digest */
+	__u32 flags;              /* enum sl_guard_lineage_flag */
+	__u32 pad;
+};
+
+/* Key of LPM trie `guard_ports`; the value is the port class, __u32. */
+struct sl_guard_port {
+	__u32 prefix_bits;
+	__u32 policy;
+	__u8 transport; /* enum sl_transport; SL_GUARD_LISTEN is added for listening ports */
+	__u8 pad;
+	__be16 port_be;
+};
+#define SL_GUARD_LISTEN 2
+#define SL_GUARD_LISTEN_CLASS 0x80000000U /* or-ed with the destination class of the port */
+#define SL_GUARD_PORT_BITS(bits) (48 + (bits))
+
+/*
+ * Key of LPM trie `guard_dests` and, with all its bits, of hash `guard_leases`. Port class
+ * 0 stands for ports that no rule has: its rows tell reserved addresses apart. A
+ * listening port is a lease of the unspecified address under SL_GUARD_LISTEN_CLASS.
+ */
+struct sl_guard_dest_key {
+	__u32 prefix_bits; /* 128 for a lease */
+	__u32 policy;
+	__u32 port_class;
+	__be32 addr_be[4];
+};
+#define SL_GUARD_DEST_BITS(bits) (64 + (bits))
+
+enum sl_guard_dest_flag {
+	SL_GUARD_RESERVED = 1 << 0, /* a miss here is for a reserved address */
+	SL_GUARD_RULE = 1 << 1,     /* at least one rule names it */
+};
+
+struct sl_guard_dest {
+	struct sl_bits allowed;
+	__u32 class_id; /* of the compiled policy */
+	__u32 flags;    /* enum sl_guard_dest_flag */
+};
+
+/*
+ * A verdict that is not plain "allowed", and the body of decision events. Equal ones (all
+ * but times and counts) share a row of LRU hash `decisions`, and are told at most once
+ * every SL_DECISION_INTERVAL_NS, with the number that were not told yet.
+ */
+#define SL_DECISION_INTERVAL_NS 1000000000ULL
+
+struct sl_decision_key {
+	struct sl_endpoint remote;
+	__u32 sandbox;
+	__u32 lineage;
+	__u32 policy;
+	__u16 family; /* for reason family: of the refused socket; with type and protocol */
+	__u16 type;
+	__u16 protocol;
+	__u8 verdict; /* enum sl_verdict */
+	__u8 reason;  /* enum sl_reason */
+	__u32 pad;
+};
+
+struct sl_decision_row {
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 told_ns;
+	__u64 count;
+	__u64 told; /* of `count`, those that events have told */
+};
+
+struct sl_decision_record {
+	struct sl_decision_key key;
+	struct sl_owner owner; /* of the latest; all zero when the caller is no member */
+	__u64 cookie;          /* of the latest's socket; 0: none was made */
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 count;    /* since the last event for this key, this one included */
+	__u32 class_id; /* destination class, SL_CLASS_NONE when there is none */
+	__u32 pad;
+};
+
+#endif

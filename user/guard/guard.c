@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <bpf/bpf.h>
+
+#include "base/cleanup.h"
+#include "guard/guard_private.h"
+
+/* The kernel's spares come back within a tick or two. */
+#define PUT_TRIES 200
+#define PUT_PAUSE_MS 2
+
+static const char *const mode_names[] = {
+#define X(name, text) text,
+	SL_GUARD_MODES(X)
+#undef X
+};
+
+const char *sl_guard_mode_name(enum sl_guard_mode mode)
+{
+	return mode < ARRAY_SIZE(mode_names) ? mode_names[mode] : "unknown";
+}
+
+int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value)
+{
+	for (int i = 0;; i++) {
+		if (!bpf_map_update_elem(sl_set_map_fd(set, map), key, value, BPF_ANY))
+			return 0;
+		if (errno != ENOMEM || i == PUT_TRIES)
+			return errno == ENOSPC ? -E2BIG : -errno;
+		poll(NULL, 0, PUT_PAUSE_MS);
+	}
+}
+
+struct load {
+	struct sl_set *set;
+	const struct sl_compiled *compiled;
+	__u32 id;
+	enum sl_path_table table;
+};
+
+static int put_path(const struct sl_path_row *row, void *arg)
+{
+	const struct load *load = arg;
+	struct sl_guard_path key = { .table = load->table };
+	/* An exact path is a prefix that ends with its terminator. */
+	size_t len = row->len + (row->kind == SL_PATH_EXACT);
+
+	if (row->kind == SL_PATH_GLOB || len > sizeof(key.path))
+		return 0; /* user space matches these: see sl_compiled_needs() */
+	memcpy(key.policy, &load->id, sizeof(key.policy));
+	memcpy(key.path, row->text, row->len);
+	key.prefix_bits = 8 * (offsetof(struct sl_guard_path, path) - sizeof(__u32) + len);
+	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, row->grant);
+}
+
+static int put_ports(const struct load *load, __u8 transport, __u16 first, __u16 last, __u32 value)
+{
+	struct sl_port_prefix prefixes[SL_PORT_PREFIXES_MAX];
+	size_t count = sl_port_prefixes(first, last, prefixes);
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		struct sl_guard_port key = {
+			.prefix_bits = SL_GUARD_PORT_BITS(prefixes[i].bits),
+			.policy = load->id,
+			.transport = transport,
+			.port_be = __builtin_bswap16(prefixes[i].port),
+		};
+
+		rc = sl_guard_put(load->set, SL_MAP_GUARD_PORTS, &key, &value);
+	}
+	return rc;
+}
+
+static int put_port(const struct sl_port_row *row, void *arg)
+{
+	return put_ports(arg, row->transport, row->first, row->last, row->port_class);
+}
+
+void sl_guard_dest_fill(struct sl_guard_dest *out, const struct sl_compiled *compiled,
+			__u32 class_id)
+{
+	struct sl_class class = sl_compiled_class(compiled, class_id);
+
+	*out = (struct sl_guard_dest){ .class_id = class_id };
+	if (class.allowed)
+		out->allowed = *class.allowed;
+	if (class.flags & SL_CLASS_RESERVED)
+		out->flags |= SL_GUARD_RESERVED;
+	if (class.first_rule != SL_RULE_NONE)
+		out->flags |= SL_GUARD_RULE;
+}
+
+static int put_prefix(const struct load *load, __u32 port_class, const struct sl_prefix *prefix,
+		      const struct sl_guard_dest *dest)
+{
+	struct sl_guard_dest_key key = {
+		.prefix_bits = SL_GUARD_DEST_BITS(prefix->len),
+		.policy = load->id,
+		.port_class = port_class,
+	};
+
+	memcpy(key.addr_be, prefix->addr.be, sizeof(key.addr_be));
+	return sl_guard_put(load->set, SL_MAP_GUARD_DESTS, &key, dest);
+}
+
+static int put_dest(const struct sl_dest_row *row, void *arg)
+{
+	const struct load *load = arg;
+	struct sl_guard_dest dest;
+
+	sl_guard_dest_fill(&dest, load->compiled, row->class_id);
+	return put_prefix(load, row->port_class, &row->prefix, &dest);
+}
+
+/* So that a denial on a port without rules still says when the address is reserved. */
+static int put_reserved(const struct load *load)
+{
+	const struct sl_guard_dest dest = { .flags = SL_GUARD_RESERVED };
+	const struct sl_range *range;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && (range = sl_reserved_at(i)); i++)
+		rc = put_prefix(load, SL_PORT_CLASS_NONE, &range->prefix, &dest);
+	return rc;
+}
+
+/* A listening port's class stands under a port class of its own: the class' id. */
+static int put_listen(const struct sl_listen_row *row, void *arg)
+{
+	const struct load *load = arg;
+	struct sl_guard_dest_key key = {
+		.prefix_bits = 128,
+		.policy = load->id,
+		.port_class = SL_GUARD_LISTEN_CLASS | row->class_id,
+	};
+	struct sl_guard_dest dest;
+	int rc;
+
+	sl_guard_dest_fill(&dest, load->compiled, row->class_id);
+	rc = sl_guard_put(load->set, SL_MAP_GUARD_LEASES, &key, &dest);
+	return rc ? rc : put_ports(load, SL_GUARD_LISTEN + row->transport, row->first, row->last,
+				   key.port_class);
+}
+
+static int put_all(struct load *load, unsigned int sandbox)
+{
+	struct sl_guard_policy policy = {
+		.script_bits = *sl_compiled_script_bits(load->compiled),
+		.sandbox = sandbox,
+	};
+	int rc = 0;
+
+	for (int i = 0; i < SL_POLICY_WORDS; i++)
+		policy.has_scripts |= policy.script_bits.word[i] != 0;
+	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
+		rc = sl_compiled_paths_each(load->compiled, load->table, put_path, load);
+	rc = rc ?: sl_compiled_ports_each(load->compiled, put_port, load);
+	rc = rc ?: sl_compiled_dests_each(load->compiled, put_dest, load);
+	rc = rc ?: sl_compiled_listens_each(load->compiled, put_listen, load);
+	rc = rc ?: put_reserved(load);
+	return rc ?: sl_guard_put(load->set, SL_MAP_GUARD_POLICIES, &load->id, &policy);
+}
+
+int sl_guard_read(struct sl_set *set, unsigned int sandbox, struct sl_guard *out)
+{
+	__u32 key = sandbox;
+
+	return bpf_map_lookup_elem(sl_set_map_fd(set, SL_MAP_GUARDS), &key, out) ? -errno : 0;
+}
+
+static int guard_write(struct sl_set *set, unsigned int sandbox, const struct sl_guard *guard)
+{
+	__u32 key = sandbox;
+
+	return sl_guard_put(set, SL_MAP_GUARDS, &key, guard);
+}
+
+/* Ids go up for as long as the set lives: row 0, of no sandbox, remembers the last. */
+static int new_id(struct sl_set *set, __u32 *out)
+{
+	struct sl_guard last;
+	int rc = sl_guard_read(set, 0, &last);
+
+	if (rc)
+		return rc;
+	if (last.policy == UINT32_MAX)
+		return -EOVERFLOW;
+	last.policy++;
+	*out = last.policy;
+	return guard_write(set, 0, &last);
+}
+
+struct others {
+	unsigned int sandbox;
+	__u32 keep[2];
+	struct sl_set *set;
+};
+
+/* Policies of a sandbox, but those to keep. */
+static int delete_others(const struct others *others)
+{
+	int fd = sl_set_map_fd(others->set, SL_MAP_GUARD_POLICIES), rc = 0;
+	struct sl_guard_policy policy;
+	__u32 key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (!rc && more) {
+		key = next;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (bpf_map_lookup_elem(fd, &key, &policy) || policy.sandbox != others->sandbox ||
+		    key == others->keep[0] || key == others->keep[1])
+			continue;
+		rc = sl_guard_delete(others->set, key);
+	}
+	return rc;
+}
+
+static int load_failed(int rc, struct sl_err *err)
+{
+	sl_err_sys(err, -rc, "can't load the policy into the kernel");
+	if (rc == -E2BIG)
+		return sl_err_hint(err, "it has more rows than the maps of the guard take: split it, "
+					"or use wider prefixes");
+	return rc;
+}
+
+/*
+ * While `pending` names the policy, exec computes rows for it; those of the lineages that
+ * were there before are computed here. Only then may it come into force.
+ */
+static int switch_to(const struct load *load, unsigned int sandbox,
+		     const struct sl_guard_options *options)
+{
+	struct sl_guard guard;
+	int rc = sl_guard_read(load->set, sandbox, &guard);
+
+	if (rc)
+		return rc;
+	guard.pending = load->id;
+	guard.mnt_ns = options->mnt_ns;
+	rc = guard_write(load->set, sandbox, &guard);
+	rc = rc ?: sl_guard_lineages(load->set, load->id, load->compiled);
+	if (rc)
+		return rc;
+	guard.policy = load->id;
+	guard.pending = 0;
+	guard.mode = options->mode;
+	guard.flags = options->flags;
+	guard.deny_errno = options->deny_errno ? options->deny_errno : EACCES;
+	return guard_write(load->set, sandbox, &guard);
+}
+
+static void unload(const struct load *load, unsigned int sandbox)
+{
+	struct sl_guard guard;
+
+	if (!sl_guard_read(load->set, sandbox, &guard) && guard.pending == load->id) {
+		guard.pending = 0;
+		(void)guard_write(load->set, sandbox, &guard);
+	}
+	(void)sl_guard_delete(load->set, load->id);
+}
+
+int sl_guard_load(struct sl_set *set, unsigned int sandbox, const struct sl_compiled *compiled,
+		  const struct sl_guard_options *options, __u32 *policy_id, struct sl_err *err)
+{
+	struct load load = { .set = set, .compiled = compiled };
+	struct others others = { .set = set, .sandbox = sandbox };
+	struct sl_guard guard;
+	int rc = sl_guard_read(set, sandbox, &guard);
+
+	if (!rc) {
+		others.keep[0] = guard.policy;
+		rc = delete_others(&others);
+	}
+	rc = rc ?: new_id(set, &load.id);
+	if (rc)
+		return load_failed(rc, err);
+	rc = put_all(&load, sandbox);
+	rc = rc ?: switch_to(&load, sandbox, options);
+	if (rc) {
+		unload(&load, sandbox);
+		return load_failed(rc, err);
+	}
+	*policy_id = load.id;
+	return 0;
+}
+
+int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode mode,
+		  struct sl_err *err)
+{
+	struct sl_guard guard;
+	int rc = sl_guard_read(set, sandbox, &guard);
+
+	if (!rc && !guard.policy && mode != SL_GUARD_OBSERVE && mode != SL_GUARD_FROZEN)
+		return sl_err_set(err, ENOENT, "sandbox %u has no policy to %s", sandbox,
+				  sl_guard_mode_name(mode));
+	if (!rc) {
+		guard.mode = mode;
+		rc = guard_write(set, sandbox, &guard);
+	}
+	return rc ? sl_err_sys(err, -rc, "can't change the mode of sandbox %u", sandbox) : 0;
+}
+
+int sl_guard_forget(struct sl_set *set, unsigned int sandbox)
+{
+	const struct others others = { .set = set, .sandbox = sandbox };
+	const struct sl_guard none = { 0 };
+	int rc = guard_write(set, sandbox, &none);
+
+	return rc ? rc : delete_others(&others);
+}
+
+int sl_guard_own_mnt_ns(__u32 *out)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/mnt", &st))
+		return -errno;
+	*out = (__u32)st.st_ino;
+	return 0;
+}
