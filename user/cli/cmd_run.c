@@ -11,6 +11,7 @@
 #include "event/watch.h"
 #include "kernel/feature.h"
 #include "run/child.h"
+#include "run/enforce.h"
 #include "run/loop.h"
 #include "run/summary.h"
 
@@ -22,15 +23,24 @@
 struct run_options {
 	const char *events;
 	const char *user;
+	const char *policy;
+	unsigned int mode;
 	bool watch;
 	bool wait_all;
 };
+
+static const char *const mode_names[] = { "policy", "observe", "audit", "enforce", NULL };
 
 static const struct sl_option options[] = {
 	SL_OPTION(TEXT, struct run_options, events, "events", 'e', "FILE",
 		  "write each event as a line of JSON to FILE, - for stdout"),
 	SL_OPTION(TEXT, struct run_options, user, "user", 'u', "UID[:GID]",
 		  "run the command as this user (default: who called sudo)"),
+	SL_OPTION(TEXT, struct run_options, policy, "policy", 0, "FILE",
+		  "decide by this policy which destinations may be reached"),
+	SL_OPTION(CHOICE, struct run_options, mode, "mode", 0, NULL,
+		  "what becomes of a denial (default: as the policy says, enforce)",
+		  .choices = mode_names),
 	SL_OPTION(FLAG, struct run_options, watch, "watch", 'w', NULL,
 		  "show events on stderr as they happen"),
 	SL_OPTION(FLAG, struct run_options, wait_all, "wait-all", 0, NULL,
@@ -44,6 +54,7 @@ struct run {
 	struct sl_run_world world;
 	struct sl_summary *summary;
 	struct sl_event_stream *stream;
+	struct sl_enforce *enforce;
 	struct sl_ring *ring;
 	FILE *json;
 	sigset_t old_mask;
@@ -57,6 +68,24 @@ static int open_events(struct run *run)
 		return 0;
 	run->json = strcmp(name, "-") ? fopen(name, "we") : stdout;
 	return run->json ? 0 : sl_err_sys(&run->cli->err, errno, "can't write events to '%s'", name);
+}
+
+static int open_policy(struct run *run)
+{
+	static const enum sl_guard_mode modes[] = { SL_GUARD_MODE_MAX, SL_GUARD_OBSERVE,
+						    SL_GUARD_AUDIT, SL_GUARD_ENFORCE };
+	struct sl_enforce_options wanted = {
+		.file = run->options->policy,
+		.mode = modes[run->options->mode],
+	};
+
+	if (wanted.file)
+		return sl_enforce_open(&run->enforce, &wanted, &run->cli->err);
+	if (wanted.mode != SL_GUARD_AUDIT && wanted.mode != SL_GUARD_ENFORCE)
+		return 0;
+	sl_err_set(&run->cli->err, EINVAL, "--mode %s needs a policy",
+		   sl_guard_mode_name(wanted.mode));
+	return sl_err_hint(&run->cli->err, "name one with --policy FILE");
 }
 
 static int start_stream(struct run *run)
@@ -73,10 +102,13 @@ static int start_stream(struct run *run)
 	int rc;
 
 	if (!run->json && !run->options->watch)
-		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE);
+		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE) | SL_EVENT_BIT(SL_EVENT_DECISION);
 	rc = sl_event_stream_new(&run->stream, &ops, &so);
 	if (rc)
 		return sl_err_sys(&run->cli->err, -rc, "can't follow events");
+	if (run->enforce)
+		sl_view_source_rules(sl_event_stream_source(run->stream), sl_enforce_rule,
+				     run->enforce);
 	rc = sl_ring_new(&run->ring, run->world.set, sl_event_stream_feed, run->stream,
 			 &run->cli->err);
 	return rc ? rc :
@@ -99,6 +131,9 @@ static int run_in_world(struct run *run, char **argv)
 
 	rc = sl_run_user_find(&user, run->options->user, &run->cli->err);
 	rc = rc ?: start_stream(run);
+	if (!rc && run->enforce)
+		rc = sl_enforce_start(run->enforce, run->world.set, run->world.sandbox,
+				      &run->cli->err);
 	if (rc)
 		return rc;
 	rc = sl_run_child_start(&pid, run->world.cgroup, &user, &run->old_mask, argv, &exec_failed,
@@ -117,6 +152,7 @@ static void run_free(struct run *run)
 	sl_ring_free(&run->ring);
 	sl_event_stream_free(&run->stream);
 	sl_summary_free(&run->summary);
+	sl_enforce_free(&run->enforce);
 	if (run->json && run->json != stdout)
 		fclose(run->json);
 }
@@ -129,6 +165,7 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 
 	(void)argc;
 	rc = sl_feature_require(&cli->err);
+	rc = rc ?: open_policy(&run);
 	rc = rc ?: open_events(&run);
 	if (!rc && !cli->quiet)
 		rc = sl_summary_new(&run.summary);

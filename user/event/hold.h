@@ -19,6 +19,7 @@ union sl_hold_event {
 	struct sl_event head;
 	struct sl_event_process process;
 	struct sl_event_sock sock;
+	struct sl_event_decision decision;
 };
 
 struct sl_hold_slot {

@@ -131,21 +131,13 @@ static void report_event(struct sl_event_stream *s, const struct sl_event *event
 	sl_view_source_trim(s->source);
 }
 
-/* Executable of an event's process or owner. */
-static unsigned int event_exe(const struct sl_event *event)
-{
-	if (SL_EVENT_BIT(event->kind) & SL_EVENT_PROCESS_KINDS)
-		return ((const struct sl_event_process *)event)->process.exe;
-	return ((const struct sl_event_sock *)event)->sock.owner.exe;
-}
-
 static bool event_waits(const struct sl_event_stream *s, const struct sl_event *event)
 {
 	struct sl_digest digest;
 
 	if (!s->digests || (event->kind != SL_EVENT_EXEC && event->kind != SL_EVENT_CLOSE))
 		return false;
-	return !sl_digest_get(s->digests, event_exe(event), &digest) &&
+	return !sl_digest_get(s->digests, sl_event_exe(event), &digest) &&
 	       digest.error == SL_DIGEST_PENDING;
 }
 
@@ -207,23 +199,15 @@ static void learn(struct sl_event_stream *s, const struct sl_event *event)
 
 static bool is_whole(const struct sl_event *event)
 {
-	if (event->kind >= SL_EVENT_KIND_MAX)
-		return false;
-	if (SL_EVENT_BIT(event->kind) & SL_EVENT_PROCESS_KINDS)
-		return event->size >= sizeof(struct sl_event_process);
-	return event->kind != SL_EVENT_NONE && event->size >= SL_EVENT_SOCK_MIN;
+	size_t least = sl_event_size_min(event->kind);
+
+	return least && event->size >= least;
 }
 
 static bool is_reported(const struct sl_event_stream *s, const struct sl_event *event)
 {
-	unsigned int sandbox;
-
-	if (SL_EVENT_BIT(event->kind) & SL_EVENT_PROCESS_KINDS)
-		sandbox = ((const struct sl_event_process *)event)->process.sandbox;
-	else
-		sandbox = ((const struct sl_event_sock *)event)->sock.owner.sandbox;
 	return (s->options.kinds & SL_EVENT_BIT(event->kind)) &&
-	       (!s->options.sandbox || s->options.sandbox == sandbox);
+	       (!s->options.sandbox || s->options.sandbox == sl_event_sandbox(event));
 }
 
 static void report_head(struct sl_event_stream *s)

@@ -88,6 +88,22 @@ static void add_sock(struct text *text, const struct sl_view_event *view)
 		add(text, " of [%u]", sock->peer.pid);
 }
 
+static void add_decision(struct text *text, const struct sl_view_decision *decision)
+{
+	add(text, "%s %s ", decision->verdict, decision->proto);
+	if (!decision->family)
+		add(text, "> ");
+	if (!sl_view_endpoint_empty(&decision->remote))
+		add_endpoint(text, &decision->remote);
+	add(text, " %s", decision->reason);
+	if (decision->rule) {
+		add(text, " rule ");
+		add_escaped(text, decision->rule);
+	}
+	if (decision->count > 1)
+		add(text, " x%llu", (unsigned long long)decision->count);
+}
+
 static void add_exit(struct text *text, const struct sl_view_event *view)
 {
 	char lifetime[SL_FORMAT_MAX];
@@ -148,6 +164,8 @@ int sl_view_event_text(FILE *file, const struct sl_view_event *view, unsigned in
 		    (unsigned long long)view->lost->count);
 	else if (view->sock)
 		add_sock(&text, view);
+	else if (view->decision)
+		add_decision(&text, view->decision);
 	else if (view->kind == SL_EVENT_EXIT)
 		add_exit(&text, view);
 	if (view->process)

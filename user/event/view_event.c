@@ -18,6 +18,33 @@ const char *sl_event_kind_name(unsigned int kind)
 	return kind < ARRAY_SIZE(kind_words) ? kind_words[kind] : NULL;
 }
 
+size_t sl_event_size_min(unsigned int kind)
+{
+	if (kind == SL_EVENT_NONE || kind >= SL_EVENT_KIND_MAX)
+		return 0;
+	if (SL_EVENT_BIT(kind) & SL_EVENT_PROCESS_KINDS)
+		return sizeof(struct sl_event_process);
+	return kind == SL_EVENT_DECISION ? sizeof(struct sl_event_decision) : SL_EVENT_SOCK_MIN;
+}
+
+unsigned int sl_event_sandbox(const struct sl_event *event)
+{
+	if (SL_EVENT_BIT(event->kind) & SL_EVENT_PROCESS_KINDS)
+		return ((const struct sl_event_process *)event)->process.sandbox;
+	if (event->kind == SL_EVENT_DECISION)
+		return ((const struct sl_event_decision *)event)->decision.key.sandbox;
+	return ((const struct sl_event_sock *)event)->sock.owner.sandbox;
+}
+
+unsigned int sl_event_exe(const struct sl_event *event)
+{
+	if (SL_EVENT_BIT(event->kind) & SL_EVENT_PROCESS_KINDS)
+		return ((const struct sl_event_process *)event)->process.exe;
+	if (event->kind == SL_EVENT_DECISION)
+		return ((const struct sl_event_decision *)event)->decision.owner.exe;
+	return ((const struct sl_event_sock *)event)->sock.owner.exe;
+}
+
 static const struct sl_view_event *event_of(const void *record)
 {
 	return record;
@@ -51,6 +78,12 @@ const struct sl_field sl_view_event_process_fields[] = {
 	SL_FIELD_STRING(struct sl_view_event, signal, NULL, .flags = SL_FIELD_OPTIONAL),
 	SL_FIELD_AS(DURATION_US, struct sl_view_event, lifetime_us, "duration_us", NULL,
 		    .present = is_exit),
+	SL_FIELD_OBJECT_PTR(struct sl_view_event, process, NULL, sl_view_process_fields),
+	{ 0 },
+};
+
+/* Whom a decision is about; a caller that is no member is nobody. */
+const struct sl_field sl_view_event_owner_fields[] = {
 	SL_FIELD_OBJECT_PTR(struct sl_view_event, process, NULL, sl_view_process_fields),
 	{ 0 },
 };
@@ -110,6 +143,7 @@ int sl_view_event_fill(struct sl_view_event *view, struct sl_view_event_parts *p
 {
 	const struct sl_event_process *process = (const void *)event;
 	const struct sl_event_sock *sock = (const void *)event;
+	const struct sl_event_decision *decision = (const void *)event;
 	static const struct sl_sock_more nothing;
 	unsigned int kind = event->kind;
 	bool more = event->size >= sizeof(*sock);
@@ -123,12 +157,19 @@ int sl_view_event_fill(struct sl_view_event *view, struct sl_view_event_parts *p
 		.time_ns = event->time_ns,
 		.exit_code = -1,
 	};
-	if (SL_EVENT_BIT(kind) & SL_EVENT_PROCESS_KINDS && event->size >= sizeof(*process)) {
+	if (!sl_event_size_min(kind) || event->size < sl_event_size_min(kind))
+		return -EINVAL;
+	if (SL_EVENT_BIT(kind) & SL_EVENT_PROCESS_KINDS) {
 		ret = sl_view_process_fill(&parts->process, &process->process, source);
 		view->process = &parts->process;
 		if (kind == SL_EVENT_EXIT)
 			fill_exit(view, process);
-	} else if (SL_EVENT_BIT(kind) & SL_EVENT_SOCK_KINDS && event->size >= SL_EVENT_SOCK_MIN) {
+	} else if (kind == SL_EVENT_DECISION) {
+		sl_view_decision_fill(&parts->decision, &decision->decision, source);
+		view->decision = &parts->decision;
+		view->process = decision->decision.owner.tgid ? &parts->process : NULL;
+		ret = sl_view_owner_fill(&parts->process, &decision->decision.owner, source);
+	} else {
 		ret = sl_view_sock_fill(&parts->sock, &sock->sock, more ? &sock->more : &nothing,
 					source);
 		view->sock = &parts->sock;
@@ -145,6 +186,10 @@ int sl_view_event_json(struct sl_line *line, const struct sl_view_event *view)
 		sl_line_fields(line, sl_view_event_lost_fields, view->lost);
 	} else if (view->sock) {
 		sl_line_fields(line, sl_view_sock_fields, view->sock);
+	} else if (view->decision) {
+		sl_line_fields(line, sl_view_decision_fields, view->decision);
+		if (view->process)
+			sl_line_fields(line, sl_view_event_owner_fields, view);
 	} else {
 		sl_line_fields(line, process_sandbox_fields, view->process);
 		sl_line_fields(line, sl_view_event_process_fields, view);

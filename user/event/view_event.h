@@ -6,6 +6,7 @@
 #include <sluice/event.h>
 
 #include "event/line.h"
+#include "event/view_decision.h"
 #include "socket/sock_view.h"
 
 /* Word of a kind; NULL for a number that is none. */
@@ -15,7 +16,16 @@ const char *sl_event_kind_name(unsigned int kind);
 #define SL_EVENT_PROCESS_KINDS                                        \
 	(SL_EVENT_BIT(SL_EVENT_ENTER) | SL_EVENT_BIT(SL_EVENT_FORK) | \
 	 SL_EVENT_BIT(SL_EVENT_EXEC) | SL_EVENT_BIT(SL_EVENT_EXIT))
-#define SL_EVENT_SOCK_KINDS (SL_EVENT_ALL & ~SL_EVENT_PROCESS_KINDS & ~SL_EVENT_BIT(SL_EVENT_NONE))
+#define SL_EVENT_SOCK_KINDS                      \
+	(SL_EVENT_ALL & ~SL_EVENT_PROCESS_KINDS & \
+	 ~(SL_EVENT_BIT(SL_EVENT_NONE) | SL_EVENT_BIT(SL_EVENT_DECISION)))
+
+/* Bytes that a record of this kind has at least; 0 for a kind that has none. */
+size_t sl_event_size_min(unsigned int kind);
+
+/* Whom an event is about. `event` is a whole record. */
+unsigned int sl_event_sandbox(const struct sl_event *event);
+unsigned int sl_event_exe(const struct sl_event *event);
 
 /* Events the kernel side dropped for want of room. */
 struct sl_view_lost {
@@ -29,6 +39,7 @@ struct sl_view_event {
 	__u64 time_ns;
 	const struct sl_view_sock *sock;       /* of the kinds of sockets, else NULL */
 	const struct sl_view_process *process; /* of both kinds; NULL when lost */
+	const struct sl_view_decision *decision; /* of the kind, else NULL */
 	const struct sl_view_lost *lost;
 	/* EXIT only: */
 	int exit_code;   /* of exit(2), -1 when a signal ended it */
@@ -38,6 +49,7 @@ struct sl_view_event {
 
 /* Storage of the parts that an event points to. */
 struct sl_view_event_parts {
+	struct sl_view_decision decision;
 	struct sl_view_sock sock;
 	struct sl_view_process process;
 };
@@ -58,6 +70,7 @@ int sl_view_event_text(FILE *file, const struct sl_view_event *view, unsigned in
 /* Tables of the parts of a line, each ends with { 0 }; for tests. */
 extern const struct sl_field sl_view_event_head_fields[];
 extern const struct sl_field sl_view_event_process_fields[];
+extern const struct sl_field sl_view_event_owner_fields[];
 extern const struct sl_field sl_view_event_lost_fields[];
 
 #endif

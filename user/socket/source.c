@@ -34,6 +34,8 @@ struct sl_view_source {
 	struct sl_htab *sandboxes; /* __u32 -> struct sandbox_row * */
 	sl_view_digest_fn digest;
 	void *digest_arg;
+	sl_view_rule_fn rule;
+	void *rule_arg;
 };
 
 static const char *const exe_flag_words[] = {
@@ -153,6 +155,18 @@ void sl_view_source_digests(struct sl_view_source *source, sl_view_digest_fn fn,
 {
 	source->digest = fn;
 	source->digest_arg = arg;
+}
+
+void sl_view_source_rules(struct sl_view_source *source, sl_view_rule_fn fn, void *arg)
+{
+	source->rule = fn;
+	source->rule_arg = arg;
+}
+
+const char *sl_view_source_rule(const struct sl_view_source *source,
+				const struct sl_decision_record *decision)
+{
+	return source->rule ? source->rule(decision, source->rule_arg) : NULL;
 }
 
 static void trim_rows(struct sl_htab **tab)

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "run/enforce.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+struct sl_enforce {
+	struct sl_policy *policy;
+	struct sl_compiled *compiled;
+	struct sl_names *names;
+	enum sl_guard_mode mode;
+	struct sl_set *set;
+	__u32 policy_id;
+	/* Over `compiled`, which leases change, and `stop`. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	pthread_t refresher;
+	bool refreshing;
+	bool stop;
+};
+
+void sl_enforce_free(struct sl_enforce **enforce)
+{
+	struct sl_enforce *e = *enforce;
+
+	if (!e)
+		return;
+	if (e->refreshing) {
+		pthread_mutex_lock(&e->lock);
+		e->stop = true;
+		pthread_cond_signal(&e->wake);
+		pthread_mutex_unlock(&e->lock);
+		pthread_join(e->refresher, NULL);
+	}
+	pthread_cond_destroy(&e->wake);
+	pthread_mutex_destroy(&e->lock);
+	sl_names_free(&e->names);
+	sl_compiled_free(&e->compiled);
+	sl_policy_free(&e->policy);
+	free(e);
+	*enforce = NULL;
+}
+
+static void tell_notes(const struct sl_policy *policy)
+{
+	for (size_t i = 0; i < policy->note_count; i++) {
+		const struct sl_policy_note *note = &policy->notes[i];
+
+		if (note->kind == SL_NOTE_WARNING)
+			sl_log_warning("%s:%u:%u: %s", policy->file, note->at.line, note->at.column,
+				       note->text);
+		else
+			sl_log_notice("%s:%u:%u: %s", policy->file, note->at.line, note->at.column,
+				      note->text);
+	}
+}
+
+/* What only user space can match is not weakened: it is refused until it is held. */
+static int refuse_unmatched(const struct sl_enforce *e, struct sl_err *err)
+{
+	struct sl_compiled_needs needs;
+
+	sl_compiled_needs(e->compiled, &needs);
+	if (!needs.globs && !needs.digests)
+		return 0;
+	sl_err_set(err, ENOTSUP, "'%s' has %s, which need exec to be held: not supported yet",
+		   e->policy->file, needs.digests ? "sha256 pins" : "wildcards within a path");
+	return sl_err_hint(err, "use exact paths and prefixes that end in /**");
+}
+
+int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
+		    struct sl_err *err)
+{
+	_cleanup_(sl_enforce_free) struct sl_enforce *e = calloc(1, sizeof(*e));
+	int rc;
+
+	if (!e)
+		return sl_err_sys(err, ENOMEM, "policy");
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->wake, NULL);
+	rc = sl_policy_load_file(&e->policy, options->file, err);
+	rc = rc ?: sl_compiled_new(&e->compiled, e->policy, err);
+	rc = rc ?: refuse_unmatched(e, err);
+	if (rc)
+		return rc;
+	rc = sl_names_new(&e->names, e->compiled);
+	if (rc)
+		return sl_err_sys(err, -rc, "policy");
+	e->mode = options->mode;
+	if (e->mode == SL_GUARD_MODE_MAX)
+		e->mode = e->policy->mode == SL_POLICY_AUDIT ? SL_GUARD_AUDIT : SL_GUARD_ENFORCE;
+	tell_notes(e->policy);
+	*out = TAKE_PTR(e);
+	return 0;
+}
+
+static int refresh(struct sl_enforce *e, bool first, struct sl_err *err)
+{
+	struct sl_names_report report;
+	int rc = sl_names_resolve(e->names, &report);
+
+	if (rc)
+		return sl_err_sys(err, -rc, "names");
+	if (first && report.failed)
+		sl_log_warning("%zu of %zu names have no address now, first '%s': %s", report.failed,
+			       report.names, report.first_failed, report.first_error);
+	if (first && report.wildcards)
+		sl_log_warning("names with a wildcard match nothing yet: they need policy DNS");
+	pthread_mutex_lock(&e->lock);
+	rc = sl_names_apply(e->names, e->set, e->policy_id, err);
+	pthread_mutex_unlock(&e->lock);
+	return rc;
+}
+
+static void *refresh_main(void *arg)
+{
+	struct sl_enforce *e = arg;
+	struct sl_err err = { 0 };
+	struct timespec until;
+	bool stop;
+
+	for (;;) {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += SL_NAMES_REFRESH_MS / 1000;
+		pthread_mutex_lock(&e->lock);
+		while (!e->stop && pthread_cond_timedwait(&e->wake, &e->lock, &until) != ETIMEDOUT)
+			;
+		stop = e->stop;
+		pthread_mutex_unlock(&e->lock);
+		if (stop)
+			return NULL;
+		if (refresh(e, false, &err))
+			sl_log_error("refreshing the policy's names: %s", err.text);
+	}
+}
+
+int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sandbox,
+		     struct sl_err *err)
+{
+	struct sl_guard_options options = { .mode = e->mode };
+	int rc = sl_guard_own_mnt_ns(&options.mnt_ns);
+
+	if (rc)
+		return sl_err_sys(err, -rc, "can't tell the mount namespace");
+	if (e->policy->keep_established)
+		options.flags |= SL_GUARD_KEEP;
+	e->set = set;
+	rc = sl_guard_load(set, sandbox, e->compiled, &options, &e->policy_id, err);
+	rc = rc ?: refresh(e, true, err);
+	if (rc)
+		return rc;
+	rc = pthread_create(&e->refresher, NULL, refresh_main, e);
+	if (rc)
+		return sl_err_sys(err, rc, "can't start a thread");
+	e->refreshing = true;
+	return 0;
+}
+
+enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce)
+{
+	return enforce->mode;
+}
+
+const char *sl_enforce_rule(const struct sl_decision_record *decision, void *enforce)
+{
+	struct sl_enforce *e = enforce;
+	const char *key = NULL;
+	__u32 rule = SL_RULE_NONE;
+
+	pthread_mutex_lock(&e->lock);
+	if (decision->key.policy == e->policy_id &&
+	    decision->class_id < sl_compiled_class_count(e->compiled))
+		rule = sl_compiled_class(e->compiled, decision->class_id).first_rule;
+	if (rule != SL_RULE_NONE && rule < e->policy->entry_count)
+		key = e->policy->entries[rule].key;
+	pthread_mutex_unlock(&e->lock);
+	return key;
+}

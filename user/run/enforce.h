@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The policy of one `sluice run`: read before anything is made, put into the guard before
+ * the command starts, its names refreshed while it runs.
+ *
+ *	sl_enforce_open(&enforce, &options, &err);	NULL policy file: observes
+ *	sl_enforce_start(enforce, set, sandbox, &err);
+ *	sl_enforce_rule as a sl_view_rule_fn
+ *	sl_enforce_free(&enforce);
+ */
+#ifndef SLUICE_USER_RUN_ENFORCE_H
+#define SLUICE_USER_RUN_ENFORCE_H
+
+#include "guard/names.h"
+
+struct sl_enforce;
+
+struct sl_enforce_options {
+	const char *file;
+	enum sl_guard_mode mode; /* SL_GUARD_MODE_MAX: as the file says */
+};
+
+int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
+		    struct sl_err *err);
+void sl_enforce_free(struct sl_enforce **enforce);
+
+/* Loads the guard and looks up the names; from here on it decides. */
+int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
+		     struct sl_err *err);
+
+enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce);
+
+/* Key of the entry that names a decision's destination; `enforce` is a struct sl_enforce *. */
+const char *sl_enforce_rule(const struct sl_decision_record *decision, void *enforce);
+
+#endif
