@@ -18,4 +18,19 @@ static __always_inline void count(__u32 sandbox, enum sl_counter which)
 	counter_add(sandbox, which, 1);
 }
 
+/*
+ * Counts a failed bpf_map_update_elem() by its cause. A full hash says E2BIG; ENOMEM comes
+ * from maps that are not preallocated; EBUSY, EDEADLK or ETIMEDOUT when a bucket's lock was
+ * not to be had (kernel/bpf/hashtab.c, rqspinlock.c). EEXIST and ENOENT are the caller's.
+ */
+static __always_inline void count_map_error(__u32 sandbox, enum sl_counter full, long err)
+{
+	if (err == -7)
+		count(sandbox, full);
+	else if (err == -12)
+		count(sandbox, SL_COUNTER_MAP_NOMEM);
+	else
+		count(sandbox, SL_COUNTER_MAP_BUSY);
+}
+
 #endif

@@ -59,18 +59,22 @@ static __always_inline __u32 exe_next_id(void)
 static __always_inline __u32 exe_insert(struct scratch *s, bool *raced)
 {
 	__u32 id = exe_next_id();
+	long err;
 
 	*raced = false;
 	s->exe.id = id;
-	if (!id || bpf_map_update_elem(&exes, &id, &s->exe, BPF_NOEXIST)) {
-		count(0, SL_COUNTER_EXES_FULL);
-		return 0;
+	err = bpf_map_update_elem(&exes, &id, &s->exe, BPF_NOEXIST);
+	if (!err) {
+		err = bpf_map_update_elem(&exe_index, &s->exe.key, &id, BPF_NOEXIST);
+		if (!err)
+			return id;
+		bpf_map_delete_elem(&exes, &id);
+		*raced = err == -17; /* EEXIST */
 	}
-	if (!bpf_map_update_elem(&exe_index, &s->exe.key, &id, BPF_NOEXIST))
-		return id;
-	bpf_map_delete_elem(&exes, &id);
-	*raced = bpf_map_lookup_elem(&exe_index, &s->exe.key) != NULL;
-	count(0, *raced ? SL_COUNTER_EXE_RACE : SL_COUNTER_EXES_FULL);
+	if (*raced)
+		count(0, SL_COUNTER_EXE_RACE);
+	else
+		count_map_error(0, SL_COUNTER_EXES_FULL, err);
 	return 0;
 }
 

@@ -118,9 +118,11 @@ static __always_inline void owner_from_process(struct sl_owner *owner, struct sl
 static __always_inline bool process_store(struct task_struct *leader, struct sl_process *process)
 {
 	struct sl_owner *state;
+	long err;
 
-	if (bpf_map_update_elem(&procs, &process->key, process, BPF_ANY))
-		count(process->sandbox, SL_COUNTER_PROCS_FULL);
+	err = bpf_map_update_elem(&procs, &process->key, process, BPF_ANY);
+	if (err)
+		count_map_error(process->sandbox, SL_COUNTER_PROCS_FULL, err);
 	state = bpf_task_storage_get(&tasks, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!state) {
 		count(process->sandbox, SL_COUNTER_TASK_NOMEM);

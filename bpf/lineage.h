@@ -19,20 +19,22 @@ static __always_inline __u32 lineage_next_id(void)
 static __always_inline __u32 lineage_insert(struct sl_lineage *node)
 {
 	__u32 *found;
+	long err;
 
 	node->id = lineage_next_id();
-	if (!node->id || bpf_map_update_elem(&lineages, &node->id, node, BPF_NOEXIST))
-		goto full;
-	if (!bpf_map_update_elem(&lineage_index, &node->key, &node->id, BPF_NOEXIST))
-		return node->id;
-	bpf_map_delete_elem(&lineages, &node->id);
-	found = bpf_map_lookup_elem(&lineage_index, &node->key);
-	if (found) {
-		count(0, SL_COUNTER_LINEAGE_RACE);
-		return *found;
+	err = bpf_map_update_elem(&lineages, &node->id, node, BPF_NOEXIST);
+	if (!err) {
+		err = bpf_map_update_elem(&lineage_index, &node->key, &node->id, BPF_NOEXIST);
+		if (!err)
+			return node->id;
+		bpf_map_delete_elem(&lineages, &node->id);
 	}
-full:
-	count(0, SL_COUNTER_LINEAGES_FULL);
+	if (err == -17) { /* EEXIST */
+		count(0, SL_COUNTER_LINEAGE_RACE);
+		found = bpf_map_lookup_elem(&lineage_index, &node->key);
+		return found ? *found : 0;
+	}
+	count_map_error(0, SL_COUNTER_LINEAGES_FULL, err);
 	return 0;
 }
 

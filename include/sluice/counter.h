@@ -61,7 +61,9 @@ enum sl_counter_class {
 	X(EXE_COLLISION, FAULT, "exe_collision", "too many executables with one path hash")             \
 	X(EXE_READ, FAULT, "exe_read", "a task's executable could not be read")                         \
 	X(SCRATCH_BUSY, FAULT, "scratch_busy", "no scratch buffer free")                                \
-	X(PROG_MISSING, FAULT, "prog_missing", "a trampoline found no program behind it")
+	X(PROG_MISSING, FAULT, "prog_missing", "a trampoline found no program behind it")               \
+	X(MAP_NOMEM, FAULT, "map_nomem", "no memory for a row of a map that is not full")               \
+	X(MAP_BUSY, FAULT, "map_busy", "a row could not be added, for another reason than room")
 
 enum sl_counter {
 #define X(name, class, text, help) SL_COUNTER_##name,
