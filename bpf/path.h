@@ -31,14 +31,44 @@ static __always_inline struct mount *mount_of(struct vfsmount *vfsmnt)
 	return (void *)vfsmnt - bpf_core_field_offset(struct mount, mnt);
 }
 
+/* Puts "/name" before what is in the buffer; false when there is no room. */
+static __always_inline bool path_prepend(struct path_walk *w, struct scratch *s,
+					 struct dentry *dentry)
+{
+	__u32 len = BPF_CORE_READ(dentry, d_name.len) & 255, off = w->off;
+	const unsigned char *name = BPF_CORE_READ(dentry, d_name.name);
+
+	if (off < len + 2)
+		return false;
+	off -= len;
+	bpf_probe_read_kernel(&s->buf[off & (SL_PATH_MAX - 1)], len, name);
+	off--;
+	s->buf[off & (SL_PATH_MAX - 1)] = '/';
+	w->off = off;
+	return true;
+}
+
+/*
+ * The walk came to its top with nothing gathered: a memfd, whose one dentry is its own
+ * parent (d_path() has d_dname for those), or the root of a mount that is a file and was
+ * detached. Its name is all there is; a directory at the top is named "/" (d_make_root()).
+ */
+static __always_inline void path_name_top(struct path_walk *w, struct scratch *s,
+					  struct dentry *dentry)
+{
+	char first = 0;
+
+	bpf_probe_read_kernel(&first, 1, BPF_CORE_READ(dentry, d_name.name));
+	if (w->off == PATH_END && first != '/')
+		path_prepend(w, s, dentry);
+}
+
 static long path_step(__u32 step, void *data)
 {
 	struct path_walk *w = data;
 	struct dentry *dentry = w->dentry, *parent;
 	struct mount *mnt = w->mnt, *parent_mnt;
 	struct scratch *s = scratch_at(w->slot);
-	const unsigned char *name;
-	__u32 len, off;
 
 	if (!s)
 		return 1;
@@ -57,19 +87,12 @@ static long path_step(__u32 step, void *data)
 	}
 	if (dentry == parent)
 		goto done;
-	len = BPF_CORE_READ(dentry, d_name.len) & 255;
-	name = BPF_CORE_READ(dentry, d_name.name);
-	off = w->off;
-	if (off < len + 2)
-		return 1; /* no room: stays marked as truncated */
-	off -= len;
-	bpf_probe_read_kernel(&s->buf[off & (SL_PATH_MAX - 1)], len, name);
-	off--;
-	s->buf[off & (SL_PATH_MAX - 1)] = '/';
-	w->off = off;
+	if (!path_prepend(w, s, dentry))
+		return 1; /* stays marked as truncated */
 	w->dentry = parent;
 	return 0;
 done:
+	path_name_top(w, s, dentry);
 	w->flags &= ~SL_EXE_TRUNCATED;
 	return 1;
 }
