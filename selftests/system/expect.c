@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <criterion/criterion.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -99,6 +102,30 @@ unsigned int live_socks(void)
 	return n;
 }
 
+struct find_process {
+	uint64_t pid;
+	struct sl_process *out;
+};
+
+static int match_pid(const struct sl_process *process, void *arg)
+{
+	struct find_process *find = arg;
+
+	if (process->key.tgid != find->pid)
+		return 0;
+	*find->out = *process;
+	return 1;
+}
+
+bool process_by_pid(uint64_t pid, struct sl_process *out)
+{
+	struct find_process find = { .pid = pid, .out = out };
+	int rc = sl_procs_each(world.set, match_pid, &find);
+
+	cr_assert_geq(rc, 0);
+	return rc;
+}
+
 unsigned int map_rows(enum sl_map map)
 {
 	unsigned char keys[2][256] = {};
@@ -173,4 +200,107 @@ unsigned int lineage_exes(unsigned int id, unsigned int exes[], unsigned int max
 		id = row.key.parent;
 	}
 	return n;
+}
+
+bool socks_balance(void *arg)
+{
+	struct sl_counters now = counters();
+
+	return now.n[SL_COUNTER_SOCK_CREATED] ==
+	       now.n[SL_COUNTER_SOCK_DELETED] + *(unsigned int *)arg;
+}
+
+bool tuples_balance(void *arg)
+{
+	struct sl_counters now = counters();
+
+	(void)arg;
+	return now.n[SL_COUNTER_TUPLE_CREATED] ==
+	       now.n[SL_COUNTER_TUPLE_DELETED] + (unsigned int)sl_tuples_count(world.set);
+}
+
+static int count_live(const struct sl_process *process, void *arg)
+{
+	*(unsigned int *)arg += !(process->flags & SL_PROC_EXITED);
+	return 0;
+}
+
+bool procs_balance(void *arg)
+{
+	struct sl_counters now = counters();
+	unsigned int live = 0;
+
+	(void)arg;
+	cr_assert_eq(sl_procs_each(world.set, count_live, &live), 0);
+	return now.n[SL_COUNTER_PROC_ENTERED] + now.n[SL_COUNTER_PROC_FORKED] ==
+	       now.n[SL_COUNTER_PROC_EXITED] + live;
+}
+
+void expect_conserved(unsigned int live)
+{
+	cr_expect(eventually(socks_balance, &live), "sockets: %llu created, %llu deleted, %u live",
+		  (unsigned long long)counter(SL_COUNTER_SOCK_CREATED),
+		  (unsigned long long)counter(SL_COUNTER_SOCK_DELETED), live);
+	cr_expect(eventually(tuples_balance, NULL));
+	cr_expect(eventually(procs_balance, NULL));
+	cr_expect_eq(counter(SL_COUNTER_CLOSED_KEPT), counter(SL_COUNTER_SOCK_DELETED));
+}
+
+struct by_process {
+	uint64_t tgid, port;
+	struct sl_sock *out;
+	unsigned int n;
+};
+
+static int match_process(const struct sl_sock *sock, void *arg)
+{
+	struct by_process *find = arg;
+
+	if (sock->owner.tgid != find->tgid ||
+	    (find->port && ntohs(sock->local.port_be) != find->port))
+		return 0;
+	*find->out = *sock;
+	find->n++;
+	return 0;
+}
+
+static bool is_closed_by(void *arg)
+{
+	struct by_process *find = arg;
+
+	find->n = 0;
+	cr_assert_eq(sl_closed_each(world.set, match_process, find), 0);
+	return find->n > 0;
+}
+
+struct sl_sock closed_by(uint64_t tgid, uint64_t port)
+{
+	struct sl_sock sock;
+	struct by_process find = { .tgid = tgid, .port = port, .out = &sock };
+
+	cr_assert(eventually(is_closed_by, &find), "process %llu has closed no socket of port %llu",
+		  (unsigned long long)tgid, (unsigned long long)port);
+	cr_assert_eq(find.n, 1, "process %llu has closed %u of port %llu", (unsigned long long)tgid,
+		     find.n, (unsigned long long)port);
+	return sock;
+}
+
+void expect_path(unsigned int id, const char *path)
+{
+	struct sl_exe exe;
+
+	exe_path(id, &exe);
+	cr_expect_str_eq(exe.path + exe.root_off, path);
+}
+
+void expect_lineage(unsigned int id, const char *const paths[])
+{
+	unsigned int exes[SL_LINEAGE_DEPTH], n = lineage_exes(id, exes, SL_LINEAGE_DEPTH);
+	char real[PATH_MAX];
+
+	for (unsigned int i = 0; paths[i]; i++) {
+		cr_assert_lt(i, n, "the lineage ends before %s", paths[i]);
+		cr_assert_not_null(realpath(paths[i], real), "no %s", paths[i]);
+		expect_path(exes[i], real);
+	}
 }

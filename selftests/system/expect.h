@@ -10,12 +10,16 @@ bool eventually(bool (*fn)(void *arg), void *arg);
 
 /* The record of a closed socket; waits for it. Fails the test when there is none. */
 struct sl_sock closed_sock(uint64_t cookie);
+/* The one that process `tgid` closed, from local port `port` unless that is 0. */
+struct sl_sock closed_by(uint64_t tgid, uint64_t port);
 /* The record of an open one. False when there is none. */
 bool live_sock(uint64_t cookie, struct sl_sock *out);
 /* Who created it, and who used it last. */
 struct sl_owner opener_of(const struct sl_sock *sock);
 struct sl_owner user_of(const struct sl_sock *sock);
 unsigned int live_socks(void);
+/* The row of a live process. False when there is none. */
+bool process_by_pid(uint64_t pid, struct sl_process *out);
 /* Entries of a hash map of the set. */
 unsigned int map_rows(enum sl_map map);
 
@@ -28,9 +32,20 @@ void expect_no_faults(void);
 bool owner_is(const struct sl_owner *owner, const char *line);
 void expect_owner(const struct sl_owner *owner, const char *line, const char *role);
 
-/* Path of an executable, or fails. */
+/* created = live + deleted, in form of eventually(); `arg`: unsigned int *, live sockets. */
+bool socks_balance(void *arg);
+bool tuples_balance(void *arg);
+bool procs_balance(void *arg);
+/* All of them, with `live` sockets open; and every closed one was kept. */
+void expect_conserved(unsigned int live);
+
+/* The record of an executable, or fails. */
 void exe_path(unsigned int id, struct sl_exe *out);
+/* Fails unless its path is this one, as the process' root sees it. */
+void expect_path(unsigned int id, const char *path);
 /* Paths from the leaf to the root, at most `max`; returns how many. */
 unsigned int lineage_exes(unsigned int id, unsigned int exes[], unsigned int max);
+/* Fails unless a lineage begins with these paths, leaf first, NULL last; links followed. */
+void expect_lineage(unsigned int id, const char *const paths[]);
 
 #endif

@@ -119,18 +119,37 @@ void load_free(struct load *load)
 	load->len = 0;
 }
 
+static void expect_end(struct load *load, const char *what)
+{
+	int code = load_end(load);
+
+	if (code == SKIPPED)
+		cr_skip_test("the kernel lacks it: %s", load->text ? load->text : "");
+	cr_assert_eq(code, 0, "%s: exit %d: %s", what, code, load->text ? load->text : "");
+}
+
 void load_run(struct load *load, enum load_where where, const char *fmt, ...)
 {
 	va_list ap;
-	int code;
 
 	va_start(ap, fmt);
 	start(load, where, fmt, ap);
 	va_end(ap);
-	code = load_end(load);
-	if (code == SKIPPED)
-		cr_skip_test("the kernel lacks it: %s", load->text ? load->text : "");
-	cr_assert_eq(code, 0, "sl-load %s: exit %d: %s", fmt, code, load->text ? load->text : "");
+	expect_end(load, fmt);
+}
+
+void load_shell(struct load *load, enum load_where where, const char *fmt, ...)
+{
+	char *argv[] = { "/bin/sh", "-c", NULL, NULL };
+	_cleanup_free_ char *line = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	cr_assert_geq(vasprintf(&line, fmt, ap), 0);
+	va_end(ap);
+	argv[2] = line;
+	load_exec(load, where, argv);
+	expect_end(load, line);
 }
 
 unsigned int server_start_at(struct load *load, enum load_where where, const char *words,

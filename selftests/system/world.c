@@ -2,10 +2,12 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -99,6 +101,38 @@ void world_make(const struct sl_set_options *options, bool attach)
 void world_up(void)
 {
 	world_make(NULL, true);
+}
+
+/* A new file in the scratch directory, open for writing. */
+static int scratch_file(const char *name, char path[PATH_MAX])
+{
+	int fd;
+
+	snprintf(path, PATH_MAX, "%s/%s", world.scratch, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
+	return fd;
+}
+
+const char *world_copy(const char *name, char path[PATH_MAX])
+{
+	_cleanup_fd_ int in = open(getenv("SL_LOAD"), O_RDONLY | O_CLOEXEC);
+	_cleanup_fd_ int out = scratch_file(name, path);
+	ssize_t n;
+
+	cr_assert_geq(in, 0);
+	while ((n = sendfile(out, in, NULL, 1 << 20)) > 0)
+		;
+	cr_assert_eq(n, 0);
+	return path;
+}
+
+const char *world_script(const char *name, const char *text, char path[PATH_MAX])
+{
+	_cleanup_fd_ int fd = scratch_file(name, path);
+
+	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	return path;
 }
 
 void world_down(void)

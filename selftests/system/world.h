@@ -34,6 +34,10 @@ void world_up(void);
 void world_make(const struct sl_set_options *options, bool attach);
 void world_attach(void);
 void world_down(void);
+/* Copies sl-load to NAME in the scratch directory, mode 0755; its path. */
+const char *world_copy(const char *name, char path[PATH_MAX]);
+/* Writes a script there, mode 0755; its path. */
+const char *world_script(const char *name, const char *text, char path[PATH_MAX]);
 
 struct load {
 	pid_t pid;
@@ -50,6 +54,9 @@ void load_start(struct load *load, enum load_where where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same with any program, found by its absolute path. */
 void load_exec(struct load *load, enum load_where where, char *const argv[]);
+/* The same with /bin/sh -c and a command line; ends it, expects 0, skips the test at 77. */
+void load_shell(struct load *load, enum load_where where, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Reads until `count` lines of this kind are there; fails at the end of the output. */
 void load_await(struct load *load, const char *what, unsigned int count);
 /* Ends its stdin, reads the rest, returns the exit code or 128 + signal. */
