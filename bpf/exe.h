@@ -36,14 +36,46 @@ static long exe_compare_step(__u32 word, void *data)
 	return 0;
 }
 
-static __always_inline bool exe_equal(struct scratch *s, __u32 slot, __u32 id)
+static __always_inline bool exe_key_equal(const struct sl_exe_key *a, const struct sl_exe_key *b)
+{
+	return a->ino == b->ino && a->ctime_ns == b->ctime_ns && a->path_hash == b->path_hash &&
+	       a->dev == b->dev && a->generation == b->generation && a->flags == b->flags &&
+	       a->probe == b->probe;
+}
+
+/* The round of sweeping. */
+static __always_inline __u32 round_now(void)
+{
+	__u32 zero = 0;
+	struct sl_ids *last = bpf_map_lookup_elem(&ids, &zero);
+
+	return last ? last->round : 0;
+}
+
+/* Keeps the row of an executable that a process is about to refer to. */
+static __always_inline void exe_touch(struct sl_exe *exe)
+{
+	__u32 now = round_now();
+
+	if (exe->round != now)
+		exe->round = now;
+}
+
+/*
+ * Whether `id` is the scratch record's, and if so keeps its row. The key is compared too:
+ * a row of the index that is swept meanwhile may by now say another executable's id.
+ */
+static __always_inline bool exe_take(struct scratch *s, __u32 slot, __u32 id)
 {
 	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &id);
 	struct exe_compare c = { .slot = slot, .id = id, .equal = 1 };
 
-	if (!exe || exe->path_len != s->exe.path_len || exe->root_off != s->exe.root_off)
+	if (!exe || !exe_key_equal(&exe->key, &s->exe.key) ||
+	    exe->path_len != s->exe.path_len || exe->root_off != s->exe.root_off)
 		return false;
 	bpf_loop((s->exe.path_len + 7) / 8, exe_compare_step, &c, 0);
+	if (c.equal)
+		exe_touch(exe);
 	return c.equal;
 }
 
@@ -63,6 +95,7 @@ static __always_inline __u32 exe_insert(struct scratch *s, bool *raced)
 
 	*raced = false;
 	s->exe.id = id;
+	s->exe.round = round_now();
 	err = bpf_map_update_elem(&exes, &id, &s->exe, BPF_NOEXIST);
 	if (!err) {
 		err = bpf_map_update_elem(&exe_index, &s->exe.key, &id, BPF_NOEXIST);
@@ -93,8 +126,9 @@ static __always_inline __u32 exe_intern(struct scratch *s, __u32 slot)
 				return id;
 			found = bpf_map_lookup_elem(&exe_index, &s->exe.key);
 		}
-		if (found && exe_equal(s, slot, *found))
-			return *found;
+		id = found ? *found : 0;
+		if (exe_take(s, slot, id))
+			return id;
 	}
 	count(0, SL_COUNTER_EXE_COLLISION);
 	return 0;

@@ -37,6 +37,7 @@ static __always_inline void fork_member(struct task_struct *parent, struct task_
 	process.ns_pid = process_ns_pid(child);
 	process.flags = SL_PROC_CHILD;
 	process_fill_credentials(&process, child);
+	owner_touch(from);
 	if (!process_store(child, &process))
 		return;
 	count(process.sandbox, SL_COUNTER_PROC_FORKED);

@@ -114,6 +114,27 @@ static __always_inline void owner_from_process(struct sl_owner *owner, struct sl
 	owner->script = process->script;
 }
 
+/*
+ * Keeps what a process hands to its child. A sweep that finds neither of the two, since
+ * one has gone and the other was not there yet, finds this.
+ */
+static __always_inline void owner_touch(const struct sl_owner *from)
+{
+	struct sl_lineage *node = bpf_map_lookup_elem(&lineages, &from->lineage);
+	struct sl_exe *exe;
+
+	if (node) { /* which refers to the executable and the script */
+		lineage_touch(node);
+		return;
+	}
+	exe = bpf_map_lookup_elem(&exes, &from->exe);
+	if (exe)
+		exe_touch(exe);
+	exe = bpf_map_lookup_elem(&exes, &from->script);
+	if (exe)
+		exe_touch(exe);
+}
+
 /* Publishes a process: row, then storage. False when there is no room (counted). */
 static __always_inline bool process_store(struct task_struct *leader, struct sl_process *process)
 {

@@ -16,12 +16,37 @@ static __always_inline __u32 lineage_next_id(void)
 	return last ? __sync_fetch_and_add(&last->lineage, 1) + 1 : 0;
 }
 
+/* Keeps the row of a lineage that a process is about to refer to. */
+static __always_inline void lineage_touch(struct sl_lineage *node)
+{
+	__u32 now = round_now();
+
+	if (node->round != now)
+		node->round = now;
+}
+
+/*
+ * The lineage with this key, whose row is then kept; 0 when there is none. The key is
+ * compared for the same reason as an executable's.
+ */
+static __always_inline __u32 lineage_take(const struct sl_lineage_key *key)
+{
+	__u32 *found = bpf_map_lookup_elem(&lineage_index, key), id = found ? *found : 0;
+	struct sl_lineage *node = bpf_map_lookup_elem(&lineages, &id);
+
+	if (!node || node->key.parent != key->parent || node->key.exe != key->exe ||
+	    node->key.script != key->script || node->key.flags != key->flags)
+		return 0;
+	lineage_touch(node);
+	return id;
+}
+
 static __always_inline __u32 lineage_insert(struct sl_lineage *node)
 {
-	__u32 *found;
 	long err;
 
 	node->id = lineage_next_id();
+	node->round = round_now();
 	err = bpf_map_update_elem(&lineages, &node->id, node, BPF_NOEXIST);
 	if (!err) {
 		err = bpf_map_update_elem(&lineage_index, &node->key, &node->id, BPF_NOEXIST);
@@ -31,8 +56,7 @@ static __always_inline __u32 lineage_insert(struct sl_lineage *node)
 	}
 	if (err == -17) { /* EEXIST */
 		count(0, SL_COUNTER_LINEAGE_RACE);
-		found = bpf_map_lookup_elem(&lineage_index, &node->key);
-		return found ? *found : 0;
+		return lineage_take(&node->key);
 	}
 	count_map_error(0, SL_COUNTER_LINEAGES_FULL, err);
 	return 0;
@@ -47,7 +71,7 @@ static __noinline __u32 lineage_extend(__u32 parent, __u32 exe, __u32 script, __
 {
 	struct sl_lineage *up = bpf_map_lookup_elem(&lineages, &parent);
 	struct sl_lineage node = {};
-	__u32 *found;
+	__u32 id;
 
 	node.depth = 1;
 	if (up && up->depth >= SL_LINEAGE_DEPTH) {
@@ -61,8 +85,8 @@ static __noinline __u32 lineage_extend(__u32 parent, __u32 exe, __u32 script, __
 	node.key.exe = exe;
 	node.key.script = script;
 	node.key.flags = flags;
-	found = bpf_map_lookup_elem(&lineage_index, &node.key);
-	return found ? *found : lineage_insert(&node);
+	id = lineage_take(&node.key);
+	return id ? id : lineage_insert(&node);
 }
 
 #endif

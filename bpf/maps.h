@@ -35,6 +35,7 @@ SL_MAP struct {
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct sl_ids);

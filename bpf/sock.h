@@ -140,6 +140,7 @@ static __always_inline struct sl_sock *sock_adopt(void *sk, __u64 cookie,
 	}
 	rec->owner = *owner;
 	sock_init(rec, cookie, flags);
+	count(owner->sandbox, SL_COUNTER_SOCK_ADOPTED);
 	return rec;
 }
 
@@ -160,6 +161,8 @@ static __always_inline void sock_finish(struct sl_sock *rec)
 	rec->closed_ns = now;
 	tuple_remove(rec);
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_DELETED);
+	if (rec->flags & SL_SOCK_ADOPTED)
+		count(rec->owner.sandbox, SL_COUNTER_ADOPTED_ENDED);
 	sock_event(SL_EVENT_CLOSE, rec, now);
 	/* From here its slot may be taken. */
 	__sync_fetch_and_or(&rec->flags, SL_SOCK_RELEASED);

@@ -43,7 +43,7 @@ static __always_inline void active_connect(struct bpf_sock_ops *ctx, struct sl_s
 	if (rec->flags & SL_SOCK_TUPLE)
 		return;
 	sockops_endpoints(rec, ctx);
-	tuple_publish(rec, !(rec->flags & (SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING)));
+	tuple_publish(rec, !(rec->flags & SL_SOCK_ADOPTED));
 }
 
 static __always_inline void active_established(struct sl_sock *rec)
@@ -80,6 +80,7 @@ static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct
 	sockops_endpoints(rec, ctx);
 	peer_find(rec);
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CREATED);
+	count(rec->owner.sandbox, SL_COUNTER_SOCK_ADOPTED);
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_ACCEPT);
 	/* A child nobody accepts is never released by a descriptor: watch its state. */
 	bpf_sock_ops_cb_flags_set(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);

@@ -42,16 +42,21 @@ static __always_inline struct sl_sock *packet_adopt(struct sock *sk, __u64 cooki
 	struct packet_sock *packet = (void *)sk;
 	struct sl_owner owner;
 	struct sl_sock *rec, empty = {};
+	long err;
 
 	if (!owner_now(&owner))
 		return NULL;
-	if (bpf_map_update_elem(&packets, &cookie, &empty, BPF_NOEXIST)) {
-		count(owner.sandbox, SL_COUNTER_PACKETS_FULL);
+	err = bpf_map_update_elem(&packets, &cookie, &empty, BPF_NOEXIST);
+	if (err == -17) /* EEXIST: two threads' first sends at once, the other one fills it */
+		return bpf_map_lookup_elem(&packets, &cookie);
+	if (err) {
+		count_map_error(owner.sandbox, SL_COUNTER_PACKETS_FULL, err);
 		return NULL;
 	}
 	rec = bpf_map_lookup_elem(&packets, &cookie);
 	if (!rec)
 		return NULL;
+	count(owner.sandbox, SL_COUNTER_PACKET_CREATED);
 	rec->owner = owner;
 	sock_init(rec, cookie, SL_SOCK_SENT);
 	rec->since_ns = bpf_ktime_get_boot_ns();

@@ -23,6 +23,8 @@ enum sl_counter_class {
 	X(PROC_EXITED, FLOW, "proc_exited", "member processes whose last thread exited")                \
 	X(EXEC, FLOW, "exec", "images executed by members")                                             \
 	X(SOCK_CREATED, FLOW, "sock_created", "socket records created")                                 \
+	X(SOCK_ADOPTED, FLOW, "sock_adopted", "of those created, records in the socket's own storage")  \
+	X(ADOPTED_ENDED, FLOW, "adopted_ended", "of the adopted ones, those that were closed")          \
 	X(SOCK_DELETED, FLOW, "sock_deleted", "recorded sockets that were closed")                       \
 	X(SOCK_CONNECT, FLOW, "sock_connect", "connect() calls that reached the hook")                  \
 	X(SOCK_ACCEPT, FLOW, "sock_accept", "connections accepted by a member's listener")              \
@@ -63,7 +65,8 @@ enum sl_counter_class {
 	X(SCRATCH_BUSY, FAULT, "scratch_busy", "no scratch buffer free")                                \
 	X(PROG_MISSING, FAULT, "prog_missing", "a trampoline found no program behind it")               \
 	X(MAP_NOMEM, FAULT, "map_nomem", "no memory for a row of a map that is not full")               \
-	X(MAP_BUSY, FAULT, "map_busy", "a row could not be added, for another reason than room")
+	X(MAP_BUSY, FAULT, "map_busy", "a row could not be added, for another reason than room")         \
+	X(PACKET_CREATED, FLOW, "packet_created", "of those created, records of AF_PACKET sockets")
 
 enum sl_counter {
 #define X(name, class, text, help) SL_COUNTER_##name,

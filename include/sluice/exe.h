@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Executables and lineages: interned identities of binaries and chains of binaries. */
+/*
+ * Executables and lineages: interned identities of binaries and chains of binaries.
+ *
+ * Rows that nothing refers to any more are swept by user space (user/kernel/sweep.h). An
+ * id is never given out twice. `round` is the round of sweeping (sl_ids.round) in which
+ * the kernel last gave the row's id to a process: a row of the current round is in use,
+ * whatever else was found.
+ */
 #ifndef SLUICE_EXE_H
 #define SLUICE_EXE_H
 
@@ -40,6 +47,8 @@ struct sl_exe {
 	__u32 id;
 	__u16 path_len; /* without terminator */
 	__u16 root_off; /* path + root_off is the path as the process' root sees it */
+	__u32 round;
+	__u32 pad;
 	char path[SL_PATH_MAX];
 };
 
@@ -64,6 +73,8 @@ struct sl_lineage {
 	struct sl_lineage_key key;
 	__u32 depth; /* 1 for a root */
 	__u32 id;
+	__u32 round;
+	__u32 pad;
 };
 
 #endif

@@ -26,4 +26,12 @@ struct sl_iter_sock {
 	char holder_comm[SL_COMM_LEN];
 };
 
+/* iters/dump_members, one for each member process: the ids that it refers to. */
+struct sl_iter_member {
+	__u32 lineage;
+	__u32 exe;
+	__u32 script;
+	__u32 pad;
+};
+
 #endif

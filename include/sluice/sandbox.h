@@ -35,10 +35,15 @@ struct sl_config {
 	char version[32];      /* of the loader */
 };
 
-/* Map `ids`, one element: the last id given out. */
+/*
+ * Map `ids`, one element, mmapable: the last id given out, and the round of sweeping (see
+ * <sluice/exe.h>), which only sweepers change.
+ */
 struct sl_ids {
 	__u32 exe;
 	__u32 lineage;
+	__u32 round;
+	__u32 pad;
 };
 
 #endif

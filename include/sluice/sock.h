@@ -45,6 +45,9 @@ enum sl_sock_flag {
 	SL_SOCK_TUPLE_ROW = 1 << 14,  /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
 };
 
+/* Whose record is in the socket's own storage while it is open. */
+#define SL_SOCK_ADOPTED (SL_SOCK_ACCEPTED | SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING)
+
 /* Remote addresses of one unconnected socket that are remembered, to report each once. */
 #define SL_SOCK_PEERS 4
 

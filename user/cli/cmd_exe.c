@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/words.h"
+#include "kernel/sweep.h"
 
 struct exe_list {
 	struct sl_view_source *source;
@@ -34,14 +35,7 @@ static int add_exe(const struct sl_exe *exe, void *arg)
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	__u32 x = ((const struct sl_view_exe *)a)->id, y = ((const struct sl_view_exe *)b)->id;
-
-	return (x > y) - (x < y);
-}
-
-/* Fills list->rows, sorted by id. */
+/* Fills list->rows, in the order of ids. */
 static int collect(struct sl_query *query, struct sl_cli *cli, struct exe_list *list)
 {
 	int ret;
@@ -50,8 +44,6 @@ static int collect(struct sl_query *query, struct sl_cli *cli, struct exe_list *
 	ret = sl_exes_each(query->set, add_exe, list);
 	if (ret)
 		return sl_err_sys(&cli->err, -ret, "reading the executables of %s", cli->set_dir);
-	if (list->rows.count)
-		qsort(list->rows.data, list->rows.count, list->rows.item, by_id);
 	return 0;
 }
 
@@ -130,6 +122,42 @@ static int exe_show(struct sl_cli *cli, const void *options, int argc, char **ar
 	return ret ? ret : sl_print_record(&cli->output, sl_view_exe_list_fields, view);
 }
 
+static const struct sl_field swept_fields[] = {
+	SL_FIELD_UINT(struct sl_swept, exes, "EXECUTABLES"),
+	SL_FIELD_UINT(struct sl_swept, lineages, "LINEAGES"),
+	{ 0 },
+};
+
+static int sweep_failed(struct sl_cli *cli, int code)
+{
+	sl_err_sys(&cli->err, code, "sweeping %s", cli->set_dir);
+	if (code == EAGAIN)
+		return sl_err_hint(&cli->err, "a recorded socket waits to be accepted or is in "
+					      "flight, and nobody can tell what it refers to: try "
+					      "again later");
+	if (code == EBUSY)
+		return sl_err_hint(&cli->err, "another sluice sweeps it just now");
+	if (code == EOPNOTSUPP)
+		return sl_err_hint(&cli->err, "the kernel's membarrier(2) has no global command: "
+					      "it does without with nohz_full");
+	return -code;
+}
+
+static int exe_sweep(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	_cleanup_(sl_query_close) struct sl_query query = { 0 };
+	struct sl_swept swept;
+	int ret = sl_query_open(&query, cli);
+
+	(void)options;
+	(void)argc;
+	(void)argv;
+	if (ret)
+		return ret;
+	ret = sl_sweep(query.set, NULL, &swept);
+	return ret ? sweep_failed(cli, -ret) : sl_print_record(&cli->output, swept_fields, &swept);
+}
+
 static const struct sl_command list = {
 	.name = "list",
 	.summary = "list the executables that members of sandboxes ran",
@@ -147,8 +175,16 @@ static const struct sl_command show = {
 	.max_args = 1,
 };
 
+static const struct sl_command sweep = {
+	.name = "sweep",
+	.summary = "forget executables and lineages that nothing refers to any more",
+	.details = "'run' and 'event watch' do that by themselves when it is due. A set that none\n"
+		   "of them reads has only this.",
+	.run = exe_sweep,
+};
+
 const struct sl_command sl_cmd_exe = {
 	.name = "exe",
 	.summary = "executables",
-	.subcommands = (const struct sl_command *const[]){ &list, &show, NULL },
+	.subcommands = (const struct sl_command *const[]){ &list, &show, &sweep, NULL },
 };

@@ -252,6 +252,39 @@ void sl_event_stream_closed(struct sl_event_stream *stream, const struct sl_sock
 	sl_event_stream_feed(&event.head, stream);
 }
 
+static int owner_refs(const struct sl_owner *owner, sl_ref_fn fn, void *arg)
+{
+	return fn(owner->lineage, owner->exe, owner->script, arg);
+}
+
+static int event_refs(const union sl_hold_event *event, sl_ref_fn fn, void *arg)
+{
+	const struct sl_process *process = &event->process.process;
+	const struct sl_event_sock *sock = &event->sock;
+	int ret;
+
+	if (SL_EVENT_BIT(event->head.kind) & SL_EVENT_PROCESS_KINDS)
+		return fn(process->lineage, process->exe, process->script, arg);
+	if (event->head.kind == SL_EVENT_DECISION)
+		return owner_refs(&event->decision.decision.owner, fn, arg);
+	ret = owner_refs(&sock->sock.owner, fn, arg);
+	ret = ret ? ret : owner_refs(&sock->sock.peer, fn, arg);
+	if (ret || event->head.size < sizeof(*sock))
+		return ret;
+	ret = owner_refs(&sock->more.opener, fn, arg);
+	return ret ? ret : owner_refs(&sock->more.user, fn, arg);
+}
+
+int sl_event_stream_refs(const struct sl_event_stream *stream, sl_ref_fn fn, void *arg)
+{
+	const struct sl_hold *hold = &stream->hold;
+	int ret = 0;
+
+	for (unsigned int i = 0; !ret && i < hold->count; i++)
+		ret = event_refs(&hold->slots[(hold->first + i) % SL_HOLD_MAX].event, fn, arg);
+	return ret;
+}
+
 static void ignore_answer(unsigned int exe_id, const struct sl_digest *digest, void *arg)
 {
 	(void)exe_id;

@@ -19,6 +19,7 @@
 
 #include "event/view_event.h"
 #include "identity/proc_table.h"
+#include "kernel/sweep.h"
 
 /* Where rows come from: the kernel's maps, or a test's. */
 struct sl_event_ops {
@@ -63,6 +64,12 @@ void sl_event_stream_feed(const struct sl_event *event, void *stream);
 
 /* A socket whose close no event told (sl_packets_sweep): as a close event of now. */
 void sl_event_stream_closed(struct sl_event_stream *stream, const struct sl_sock *sock);
+
+/*
+ * Calls `fn` with the ids that each event refers to which waits for its turn: their rows
+ * are still needed. Ends with the first that is not 0, and returns that.
+ */
+int sl_event_stream_refs(const struct sl_event_stream *stream, sl_ref_fn fn, void *arg);
 
 /* Reports a loss, and fills the tables anew. */
 void sl_event_stream_lost(struct sl_event_stream *stream, unsigned long long count,

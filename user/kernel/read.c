@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "kernel/set_private.h"
 
@@ -87,18 +88,36 @@ int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process
 	return rc;
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+	__u32 x = *(const __u32 *)a, y = *(const __u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 int sl_exes_each(struct sl_set *set, int (*fn)(const struct sl_exe *exe, void *arg), void *arg)
 {
 	_cleanup_free_ struct sl_exe *exe = malloc(sizeof(*exe));
-	struct sl_ids ids;
-	__u32 zero = 0;
-	int rc;
+	_cleanup_array_ struct sl_array ids = SL_ARRAY(__u32);
+	int fd = set->maps[SL_MAP_EXES], rc = 0;
+	__u32 *id, next;
+	bool more;
 
 	if (!exe)
 		return -ENOMEM;
-	rc = sl_map_lookup(set->maps[SL_MAP_IDS], &zero, &ids);
-	for (__u32 id = 1; !rc && id <= ids.exe; id++)
-		if (!sl_exe_by_id(set, id, exe))
+	more = !bpf_map_get_next_key(fd, NULL, &next);
+	while (more) {
+		id = sl_array_add(&ids);
+		if (!id)
+			return -ENOMEM;
+		*id = next;
+		more = !bpf_map_get_next_key(fd, id, &next);
+	}
+	id = ids.data;
+	if (ids.count)
+		qsort(id, ids.count, sizeof(*id), compare_ids);
+	for (size_t i = 0; !rc && i < ids.count; i++)
+		if ((!i || id[i] != id[i - 1]) && !sl_exe_by_id(set, id[i], exe))
 			rc = fn(exe, arg);
 	return rc;
 }

@@ -123,24 +123,6 @@ struct holder_record {
 	struct sl_iter_sock now;
 };
 
-/* Reads one whole record; 0 at the end, 1 for a record, -errno. */
-static int read_record(int fd, void *record, size_t size)
-{
-	size_t have = 0;
-	ssize_t n;
-
-	while (have < size) {
-		n = read(fd, (char *)record + have, size - have);
-		if (n == 0)
-			return have ? -EPROTO : 0;
-		if (n > 0)
-			have += n;
-		else if (errno != EINTR && errno != EAGAIN)
-			return -errno;
-	}
-	return 1;
-}
-
 int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg)
 {
 	_cleanup_fd_ int fd = sl_iter_open(set, "dump_socks");
@@ -150,7 +132,7 @@ int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg)
 	if (fd < 0)
 		return fd;
 	for (;;) {
-		rc = read_record(fd, &record, sizeof(record));
+		rc = sl_iter_read(fd, &record, sizeof(record));
 		if (rc <= 0)
 			return rc;
 		record.sock.bytes_sent = record.now.bytes_sent;

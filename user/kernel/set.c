@@ -92,6 +92,8 @@ int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 		return sl_err_hint(err, "use the sluice that made it, or detach its sandboxes first");
 	}
 	rc = map_entries(set->maps[SL_MAP_COUNTERS], &set->max_sandboxes);
+	rc = rc ?: map_entries(set->maps[SL_MAP_EXES], &set->max_exes);
+	rc = rc ?: map_entries(set->maps[SL_MAP_LINEAGES], &set->max_lineages);
 	if (rc)
 		return sl_err_sys(err, -rc, "can't read the sizes of '%s'", dir);
 	set->sock_slots = config.sock_slots;
@@ -156,4 +158,21 @@ int sl_iter_run(const struct sl_set *set, const char *name)
 		n = read(fd, buf, sizeof(buf));
 	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
 	return n < 0 ? -errno : 0;
+}
+
+int sl_iter_read(int fd, void *record, size_t size)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < size) {
+		n = read(fd, (char *)record + have, size - have);
+		if (n == 0)
+			return have ? -EPROTO : 0;
+		if (n > 0)
+			have += n;
+		else if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+	return 1;
 }

@@ -46,7 +46,9 @@ enum sl_map {
 	SL_MAP_CGROUPS,
 	SL_MAP_PROCS,
 	SL_MAP_EXES,
+	SL_MAP_EXE_INDEX,
 	SL_MAP_LINEAGES,
+	SL_MAP_LINEAGE_INDEX,
 	SL_MAP_SOCKS,
 	SL_MAP_SOCKS_OVER,
 	SL_MAP_ADOPTED,
@@ -185,6 +187,7 @@ int sl_tuples_count(struct sl_set *set);
 /* Rows of the process, executable and lineage maps. -ENOENT when missing. */
 int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),
 		  void *arg);
+/* Executables come in the order of their ids, in which they were first seen. */
 int sl_exe_by_id(const struct sl_set *set, unsigned int id, struct sl_exe *out);
 int sl_exes_each(struct sl_set *set, int (*fn)(const struct sl_exe *exe, void *arg), void *arg);
 int sl_lineage_by_id(const struct sl_set *set, unsigned int id, struct sl_lineage *out);

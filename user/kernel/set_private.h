@@ -13,6 +13,8 @@ struct sl_set {
 	int lock_fd; /* the directory; holds the lock of a set that this process created */
 	int maps[SL_MAP_MAX];
 	unsigned int max_sandboxes;
+	unsigned int max_exes;
+	unsigned int max_lineages;
 	unsigned int sock_slots;
 	unsigned int tuple_buckets;
 	__u64 hash_seed;
@@ -79,5 +81,8 @@ int sl_iter_run(const struct sl_set *set, const char *name);
 
 /* Opens an iterator's pin for reading. */
 int sl_iter_open(const struct sl_set *set, const char *name);
+
+/* Reads one whole record of an iterator; 0 at the end, 1 for a record, -errno. */
+int sl_iter_read(int fd, void *record, size_t size);
 
 #endif

@@ -33,7 +33,7 @@ const struct sl_tracepoint sl_tracepoints[] = {
 const unsigned int sl_tracepoint_count = ARRAY_SIZE(sl_tracepoints);
 
 const char *const sl_iterators[] = { "seed_tasks", "unseed_tasks", "seed_socks", "unseed_socks",
-				     "dump_socks" };
+				     "dump_socks", "dump_members" };
 const unsigned int sl_iterator_count = ARRAY_SIZE(sl_iterators);
 
 static const char *const map_names[] = {
@@ -44,7 +44,9 @@ static const char *const map_names[] = {
 	[SL_MAP_CGROUPS] = "cgroups",
 	[SL_MAP_PROCS] = "procs",
 	[SL_MAP_EXES] = "exes",
+	[SL_MAP_EXE_INDEX] = "exe_index",
 	[SL_MAP_LINEAGES] = "lineages",
+	[SL_MAP_LINEAGE_INDEX] = "lineage_index",
 	[SL_MAP_SOCKS] = "socks",
 	[SL_MAP_SOCKS_OVER] = "socks_over",
 	[SL_MAP_ADOPTED] = "adopted",
