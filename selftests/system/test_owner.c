@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "kernel/cgroup.h"
 #include "system/expect.h"
 
 TestSuite(owner, .init = world_up, .fini = world_down, .timeout = 120);
@@ -61,7 +62,8 @@ struct tally {
 	unsigned int seen, unknown, wrong;
 };
 
-static void serve_one(int fd, struct tally *tally)
+/* Returns the pid that the client said. */
+static uint32_t serve_one(int fd, struct tally *tally)
 {
 	struct sockaddr_in here, there;
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
@@ -80,6 +82,7 @@ static void serve_one(int fd, struct tally *tally)
 	if (owner.cookie && (owner.owner.tgid != ident.pid ||
 			     owner.owner.start_ns / tick_ns != ident.start_ticks))
 		tally->wrong++;
+	return ident.pid;
 }
 
 Test(owner, connect_and_exit)
@@ -96,12 +99,68 @@ Test(owner, connect_and_exit)
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 
 		cr_assert_eq(poll(&wait, 1, 20000), 1, "%u of %u came", tally.seen, CLIENTS);
-		serve_one(fd, &tally);
+		(void)serve_one(fd, &tally);
 	}
 	cr_assert_eq(load_end(&load), 0);
 	cr_expect_eq(tally.unknown, 0, "%u of %u are unknown", tally.unknown, tally.seen);
 	cr_expect_eq(tally.wrong, 0, "%u of %u are wrong", tally.wrong, tally.seen);
 	expect_no_faults();
+	load_free(&load);
+}
+
+/* A connection of the test's own: in the queue behind all that came before it. */
+static void fence(int fd, const struct sockaddr_in *addr, struct tally *before)
+{
+	_cleanup_fd_ int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct ident ident = { 0 };
+	struct tally one;
+
+	cr_assert_eq(connect(own, (const struct sockaddr *)addr, sizeof(*addr)), 0);
+	cr_assert_eq(send(own, &ident, sizeof(ident), 0), sizeof(ident));
+	do {
+		one = (struct tally){ 0 };
+		ident.pid = serve_one(fd, &one);
+		before->seen += one.seen;
+		before->wrong += one.wrong;
+	} while (ident.pid);
+}
+
+#define ATTACHES 10
+#define AFTER 100
+
+/*
+ * I18: a sandbox is attached while its processes connect every millisecond. What connects
+ * after attach has returned is known, all of it, and what connected before is known or not,
+ * but never taken for another.
+ */
+Test(attach, while_processes_connect, .fini = world_down, .timeout = 120)
+{
+	struct tally before = { 0 }, after = { 0 };
+	struct sockaddr_in addr;
+	_cleanup_fd_ int fd = listener(&addr);
+	struct load load;
+
+	world_make(NULL, false);
+	load_start(&load, INSIDE,
+		   "tcp-exit --server 127.0.0.1:%u --count 100000 --rate 1000 --jobs 8 --identify "
+		   "--quiet --timeout 110",
+		   ntohs(addr.sin_port));
+	for (int i = 0; i < ATTACHES; i++) {
+		(void)serve_one(fd, &before);
+		world_attach();
+		fence(fd, &addr, &before);
+		for (int n = 0; n < AFTER; n++)
+			(void)serve_one(fd, &after);
+		/* In the window too, no call of a member came before it was known. */
+		cr_expect_eq(counter(SL_COUNTER_NO_IDENTITY), 0);
+		cr_assert_eq(sl_sandbox_detach(world.set, world.sandbox, NULL), 0);
+	}
+	cr_expect_eq(after.seen, ATTACHES * AFTER);
+	cr_expect_eq(after.unknown, 0, "%u of %u are unknown", after.unknown, after.seen);
+	cr_expect_eq(after.wrong, 0, "%u of %u are wrong", after.wrong, after.seen);
+	cr_expect_eq(before.wrong, 0, "%u of %u are wrong", before.wrong, before.seen);
+	sl_cgroup_kill(world.cgroup);
+	(void)load_end(&load);
 	load_free(&load);
 }
 
