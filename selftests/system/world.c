@@ -116,7 +116,12 @@ static int scratch_file(const char *name, char path[PATH_MAX])
 
 const char *world_copy(const char *name, char path[PATH_MAX])
 {
-	_cleanup_fd_ int in = open(getenv("SL_LOAD"), O_RDONLY | O_CLOEXEC);
+	return world_copy_of(getenv("SL_LOAD"), name, path);
+}
+
+const char *world_copy_of(const char *program, const char *name, char path[PATH_MAX])
+{
+	_cleanup_fd_ int in = open(program, O_RDONLY | O_CLOEXEC);
 	_cleanup_fd_ int out = scratch_file(name, path);
 	ssize_t n;
 

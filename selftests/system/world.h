@@ -36,6 +36,8 @@ void world_attach(void);
 void world_down(void);
 /* Copies sl-load to NAME in the scratch directory, mode 0755; its path. */
 const char *world_copy(const char *name, char path[PATH_MAX]);
+/* The same of any program. */
+const char *world_copy_of(const char *program, const char *name, char path[PATH_MAX]);
 /* Writes a script there, mode 0755; its path. */
 const char *world_script(const char *name, const char *text, char path[PATH_MAX]);
 

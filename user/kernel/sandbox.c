@@ -267,6 +267,30 @@ static int delete_rows(int fd, size_t key_size, size_t value_size, size_t offset
 	return 0;
 }
 
+/*
+ * Ends the links now: a pin that is removed gives its link back some time later (after a
+ * grace period, by a worker), and until then calls of members would still come to the
+ * programs, which by then no longer know them. What can't be detached goes with its pin.
+ */
+static void detach_programs(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++) {
+		if (snprintf(path, sizeof(path), "%s/%s", dir, sl_cgroup_progs[i].name) >=
+		    (int)sizeof(path))
+			continue;
+		fd = bpf_obj_get(path);
+		if (fd < 0)
+			continue;
+		bpf_link_detach(fd);
+		close(fd);
+	}
+	/* Those that run on another CPU just now. */
+	(void)sl_grace_period();
+}
+
 /* What only the hooks would have ended: membership, records, rows. */
 static int sandbox_forget(struct sl_set *set, __u32 id)
 {
@@ -303,7 +327,10 @@ int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)
 	if (bpf_map_lookup_elem(set->maps[SL_MAP_SANDBOXES], &key, sandbox))
 		return sl_err_set(err, ENOENT, "there is no sandbox %u", id);
 	rc = sandbox_dir(dir, set, id);
-	rc = rc ?: sl_bpffs_remove(dir, err);
+	if (rc)
+		return sl_err_sys(err, -rc, "'%s'", set->dir);
+	detach_programs(dir);
+	rc = sl_bpffs_remove(dir, err);
 	if (rc)
 		return rc;
 	cgroup_id = sandbox->cgroup_id;

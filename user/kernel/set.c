@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "kernel/bpffs.h"
@@ -158,6 +160,11 @@ int sl_iter_run(const struct sl_set *set, const char *name)
 		n = read(fd, buf, sizeof(buf));
 	} while (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)));
 	return n < 0 ? -errno : 0;
+}
+
+int sl_grace_period(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -EOPNOTSUPP : 0;
 }
 
 int sl_iter_read(int fd, void *record, size_t size)

@@ -82,6 +82,12 @@ int sl_iter_run(const struct sl_set *set, const char *name);
 /* Opens an iterator's pin for reading. */
 int sl_iter_open(const struct sl_set *set, const char *name);
 
+/*
+ * Waits until every program that runs now has ended: synchronize_rcu(), by membarrier(2)
+ * (kernel/sched/membarrier.c). -EOPNOTSUPP where that has no global command (nohz_full).
+ */
+int sl_grace_period(void);
+
 /* Reads one whole record of an iterator; 0 at the end, 1 for a record, -errno. */
 int sl_iter_read(int fd, void *record, size_t size);
 

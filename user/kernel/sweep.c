@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -55,12 +53,6 @@ static void cleanup_sweep(struct sweep **sweep)
 	free(*sweep);
 }
 
-/* synchronize_rcu() (kernel/sched/membarrier.c): no program that runs now runs after it. */
-static int grace_period(void)
-{
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) ? -EOPNOTSUPP : 0;
-}
-
 /* Begins a round: what is given to a process from here on is of this round. */
 static int begin_round(struct sweep *s)
 {
@@ -71,7 +63,7 @@ static int begin_round(struct sweep *s)
 		return -errno;
 	s->round = __atomic_add_fetch(&ids->round, 1, __ATOMIC_SEQ_CST);
 	munmap(ids, sizeof(*ids));
-	return grace_period();
+	return sl_grace_period();
 }
 
 /* --- what is in use --- */
@@ -262,7 +254,7 @@ static int remove_unused(struct sweep *s, struct sl_swept *out)
 	unindex(s, &lineage_kind, &s->lineages);
 	unindex(s, &exe_kind, &s->exes);
 	/* Rows that a failure leaves without an index are the next sweep's. */
-	rc = grace_period();
+	rc = sl_grace_period();
 	if (rc)
 		return rc;
 	out->lineages = delete_rows(s, &lineage_kind, &s->lineages);
