@@ -44,6 +44,7 @@ struct sl_opts {
 	uint64_t jobs;
 	uint64_t peers;
 	uint64_t timeout_s;
+	uint64_t seconds;
 	uint64_t backlog;
 	uint64_t fd;
 	uint64_t proto;

@@ -57,6 +57,7 @@ static const struct option options[] = {
 	NUMBER("jobs", jobs, 256, "at most N at once"),
 	NUMBER("peers", peers, SL_SERVERS_MAX, "take turns with N consecutive addresses"),
 	NUMBER("timeout", timeout_s, 86400, "give up after N seconds (20)"),
+	NUMBER("seconds", seconds, 86400, "end after N seconds, whatever the count"),
 	NUMBER("backlog", backlog, 65535, "of listen (4096)"),
 	NUMBER("fd", fd, 1 << 20, "an inherited descriptor"),
 	NUMBER("proto", proto, 255, "IP protocol (253)"),

@@ -93,12 +93,13 @@ static int batch(unsigned int n)
 static int threads(const struct sl_opts *o)
 {
 	uint64_t count = sl_or(o->count, 100), jobs = sl_or(o->jobs, 1), done = 0;
+	uint64_t limit_ns = sl_or(o->seconds, 86400) * 1000000000ULL, start = sl_now_ns();
 	struct sl_line line;
 	int rc = 0;
 
 	if (jobs == 0)
 		return sl_usage("--jobs: at least 1");
-	while (rc == 0 && done < count) {
+	while (rc == 0 && done < count && sl_now_ns() - start < limit_ns) {
 		uint64_t n = count - done < jobs ? count - done : jobs;
 
 		rc = batch((unsigned int)n);
@@ -124,7 +125,7 @@ const struct sl_cmd sl_thread_cmds[] = {
 	  .help = "a second thread executes itself or, with --dir, a copy, which does the tail" },
 	{ .name = "threads",
 	  .run = threads,
-	  .options = "count jobs",
-	  .help = "creates and joins COUNT (100) threads, JOBS at once" },
+	  .options = "count jobs seconds",
+	  .help = "creates and joins COUNT (100) threads, JOBS at once, for SECONDS at most" },
 	{ 0 },
 };
