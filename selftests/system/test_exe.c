@@ -91,8 +91,8 @@ static struct sl_exe run_copy(const char *name, const char *line, struct sl_owne
 	world_copy(name, copy);
 	snprintf(words, sizeof(words), "tail --server 127.0.0.1:%u",
 		 server_start(&server, "tcp-server --quiet --count 100"));
-	load_shell(&load, INSIDE, "P=%s; D=%s; C='%s'; export P D C; %s", copy, world.scratch, words,
-		   line);
+	load_shell(&load, INSIDE, "P=%s; D=%s; C='%s'; export P D C; %s", copy, world.scratch,
+		   words, line);
 	sock = closed_sock(fact_u64(fact_next(&load, NULL, "sock"), "cookie"));
 	expect_owner(&sock.owner, fact_next(&load, NULL, "sock"), "owner");
 	exe_path(sock.owner.exe, &exe);

@@ -79,12 +79,13 @@ Test(sweep, churn_of_binaries)
 
 	world_make(&small, true);
 	port = serve("tcp-server --quiet --count 10000");
-	load_start(&old, INSIDE, "exec-chain a b --dir %s --hold --timeout 90 --server 127.0.0.1:%u",
+	load_start(&old, INSIDE,
+		   "exec-chain a b --dir %s --hold --timeout 90 --server 127.0.0.1:%u",
 		   world.scratch, port);
 	load_await(&old, "open", 1);
 	snprintf(line, sizeof(line),
-		 "cd %s; i=0; while [ $i -lt 400 ]; do i=$((i+1)); cp /bin/true t$i; ./t$i; rm t$i; "
-		 "echo what=step; read go; done",
+		 "cd %s; i=0; while [ $i -lt 400 ]; do i=$((i+1)); cp /bin/true t$i; ./t$i; "
+		 "rm t$i; echo what=step; read go; done",
 		 world.scratch);
 	load_exec(&churn, INSIDE, argv);
 	for (unsigned int i = 1; i <= 400; i++) {
@@ -157,7 +158,8 @@ Test(sweep, while_the_same_binaries_run)
 	world_make(&options, true);
 	cr_assert_eq(sl_ring_new(&reader.ring, world.set, on_exec, &reader, NULL), 0);
 	snprintf(line, sizeof(line),
-		 "exec %s spawn-storm --count 400 --jobs 2 --quiet --timeout 90 -- %s %s >/dev/null",
+		 "exec %s spawn-storm --count 400 --jobs 2 --quiet --timeout 90 -- "
+		 "%s %s >/dev/null",
 		 getenv("SL_LOAD"), world_copy_of("/usr/bin/env", "parent", parent),
 		 world_copy_of("/bin/true", "leaf", leaf));
 	load_exec(&storm, INSIDE, argv);
