@@ -365,6 +365,16 @@ Test(policy_decide, near_misses)
 	cr_expect_eq(near(&world, "/usr/bin/node", "192.0.2.7", 8080, out, SL_NEAR_MAX), 0);
 }
 
+Test(policy_decide, near_misses_know_that_wide_prefixes_leave_reserved_ranges_out)
+{
+	_cleanup_world_ struct policy_world world;
+	struct sl_near out[SL_NEAR_MAX];
+
+	policy_world_load(&world, names);
+	cr_assert_eq(near(&world, "/c", "169.254.169.254", 2, out, SL_NEAR_MAX), 1);
+	cr_expect_str_eq(out[0].binary->path, "/b");
+}
+
 Test(policy_decide, words_of_the_enums)
 {
 	cr_expect_str_eq(sl_reason_name(SL_REASON_NONE), "none");

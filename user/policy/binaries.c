@@ -236,9 +236,8 @@ static int grant_spec(struct sl_compiled *compiled, const struct sl_policy_binar
 			     : sl_paths_add(&compiled->paths[SL_PATHS_EXE], binary->path, &grant);
 	if (ret || !binary->script)
 		return ret;
-	/* What the script is to be is one half; the executable says who inherits. */
+	/* One half each: an image needs the bit from its path and from its script. */
 	sl_bits_set(&compiled->script_bits, bit);
-	sl_bits_set(&grant.inherited, bit);
 	return sl_paths_add(&compiled->paths[SL_PATHS_SCRIPT], binary->script, &grant);
 }
 
