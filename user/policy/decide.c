@@ -76,7 +76,6 @@ struct tally {
 	uint32_t allowed; /* rule that matches */
 	uint32_t missed;  /* rule that would, were the digest right */
 	uint32_t named;   /* rule that names the destination */
-	bool reserved;
 };
 
 static void lower(uint32_t *rule, uint32_t other)
@@ -91,7 +90,6 @@ static int weigh(uint32_t class_id, void *arg)
 	struct sl_class at = sl_compiled_class(tally->compiled, class_id);
 	const struct sl_lineage_bits *lineage = tally->lineage;
 
-	tally->reserved = tally->reserved || (at.flags & SL_CLASS_RESERVED);
 	lower(&tally->named, at.first_rule);
 	if (sl_bits_meet(at.allowed, &lineage->match))
 		lower(&tally->allowed,
@@ -110,7 +108,6 @@ static void weigh_destination(struct tally *tally, const struct sl_query *query)
 		weigh(sl_compiled_listen(tally->compiled, query->transport, query->port), tally);
 		return;
 	}
-	tally->reserved = sl_reserved_addr(&query->addr) != NULL;
 	port_class = sl_compiled_port(tally->compiled, query->transport, query->port);
 	if (port_class == SL_PORT_CLASS_NONE)
 		return;
@@ -120,7 +117,7 @@ static void weigh_destination(struct tally *tally, const struct sl_query *query)
 				      weigh, tally);
 }
 
-static void judge(const struct tally *tally, struct sl_decision *out)
+static void judge(const struct tally *tally, const struct sl_query *query, struct sl_decision *out)
 {
 	out->rule = tally->named;
 	if (!tally->lineage->identity) {
@@ -135,7 +132,10 @@ static void judge(const struct tally *tally, struct sl_decision *out)
 	} else if (tally->named != SL_RULE_NONE) {
 		out->reason = SL_REASON_BINARY;
 	} else {
-		out->reason = tally->reserved ? SL_REASON_RESERVED_ADDRESS : SL_REASON_ENDPOINT;
+		/* Here and not before: most queries never need it. */
+		out->reason = !query->listen && sl_reserved_addr(&query->addr)
+				      ? SL_REASON_RESERVED_ADDRESS
+				      : SL_REASON_ENDPOINT;
 	}
 }
 
@@ -162,5 +162,5 @@ void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
 	*out = (struct sl_decision){
 		.verdict = policy->mode == SL_POLICY_AUDIT ? SL_VERDICT_AUDIT : SL_VERDICT_DENY,
 	};
-	judge(&tally, out);
+	judge(&tally, query, out);
 }

@@ -32,6 +32,23 @@ static int hex_digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
+int sl_sha256_parse(const char *text, uint8_t *out)
+{
+	uint8_t bytes[SL_SHA256_LEN];
+
+	for (size_t i = 0; i < 2 * sizeof(bytes); i++) {
+		int digit = hex_digit(text[i]);
+
+		if (digit < 0)
+			return -EINVAL;
+		bytes[i / 2] = (uint8_t)(i % 2 ? bytes[i / 2] | digit : digit << 4);
+	}
+	if (text[2 * sizeof(bytes)])
+		return -EINVAL;
+	memcpy(out, bytes, sizeof(bytes));
+	return 0;
+}
+
 static int take_sha256(struct sl_loader *loader, const struct sl_yaml_node *node,
 		       const uint8_t **out)
 {
@@ -41,21 +58,14 @@ static int take_sha256(struct sl_loader *loader, const struct sl_yaml_node *node
 
 	if (ret || !node)
 		return ret;
-	for (size_t i = 0; i < 2 * sizeof(bytes); i++) {
-		int digit = hex_digit(text[i]);
-
-		if (digit < 0)
-			goto bad;
-		bytes[i / 2] = (uint8_t)(i % 2 ? bytes[i / 2] | digit : digit << 4);
+	if (sl_sha256_parse(text, bytes)) {
+		sl_yaml_fail(&loader->source, EINVAL, node->at, text,
+			     "sha256: not a SHA-256 digest");
+		return sl_err_hint(loader->source.err, "expected are 64 hexadecimal digits, as "
+						       "sha256sum prints them");
 	}
-	if (text[2 * sizeof(bytes)])
-		goto bad;
 	*out = sl_arena_copy(loader->arena, bytes, sizeof(bytes));
 	return *out ? 0 : sl_load_no_memory(loader);
-bad:
-	sl_yaml_fail(&loader->source, EINVAL, node->at, text, "sha256: not a SHA-256 digest");
-	return sl_err_hint(loader->source.err, "expected are 64 hexadecimal digits, as sha256sum "
-					       "prints them");
 }
 
 int sl_load_binary(struct sl_loader *loader, const struct sl_yaml_node *node, void *element)

@@ -17,8 +17,9 @@ static bool prefix_names(const struct sl_prefix *prefix, const struct sl_addr *a
 	return sl_prefix_has(prefix, addr) && (!range || sl_prefix_covers(&range->prefix, prefix));
 }
 
+/* `lets`: the rule must let the name have the address, too. */
 static bool same_destination(const struct sl_policy_endpoint *endpoint,
-			     const struct sl_query *query)
+			     const struct sl_query *query, bool lets)
 {
 	for (size_t i = 0; i < endpoint->addresses.count; i++) {
 		if (prefix_names(&endpoint->addresses.items[i], &query->addr))
@@ -26,14 +27,14 @@ static bool same_destination(const struct sl_policy_endpoint *endpoint,
 	}
 	for (size_t i = 0; endpoint->host && i < query->name_count; i++) {
 		if (sl_host_match(endpoint->host, query->names[i]) &&
-		    sl_name_lets(endpoint->host, &endpoint->allowed, &query->addr))
+		    (!lets || sl_name_lets(endpoint->host, &endpoint->allowed, &query->addr)))
 			return true;
 	}
 	return false;
 }
 
 static unsigned int likeness(const struct sl_policy_endpoint *endpoint,
-			     const struct sl_query *query)
+			     const struct sl_query *query, bool lets)
 {
 	unsigned int like = 0;
 
@@ -41,7 +42,7 @@ static unsigned int likeness(const struct sl_policy_endpoint *endpoint,
 		like |= LIKE_TRANSPORT;
 	if (sl_ports_have(&endpoint->ports, query->port))
 		like |= LIKE_PORT;
-	if (same_destination(endpoint, query))
+	if (same_destination(endpoint, query, lets))
 		like |= LIKE_DESTINATION;
 	return like;
 }
@@ -99,7 +100,7 @@ static void near_endpoints(const struct sl_compiled *compiled, const struct sl_q
 				.endpoint = &entry->endpoints[i],
 			};
 
-			offer(found, &near, likeness(near.endpoint, query));
+			offer(found, &near, likeness(near.endpoint, query, false));
 		}
 	}
 }
@@ -121,7 +122,7 @@ static bool names_destination(const struct sl_policy_entry *entry, const struct 
 	if (query->listen)
 		return names_listener(entry, query);
 	for (size_t i = 0; i < entry->endpoint_count; i++) {
-		if (likeness(&entry->endpoints[i], query) == all)
+		if (likeness(&entry->endpoints[i], query, true) == all)
 			return true;
 	}
 	return false;

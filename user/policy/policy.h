@@ -161,6 +161,9 @@ extern const char *const sl_note_kind_names[SL_NOTE_KIND_MAX];
 /* "443", "80,8000-8010"; cut when `size` is too small. Returns dst. */
 const char *sl_ports_format(char *dst, size_t size, const struct sl_ports *ports);
 
+/* 64 hexadecimal digits into SL_SHA256_LEN bytes; -EINVAL, `out` untouched, for all else. */
+int sl_sha256_parse(const char *text, uint8_t *out);
+
 bool sl_ports_have(const struct sl_ports *ports, uint16_t port);
 
 #endif
