@@ -8,6 +8,7 @@ static const struct sl_command *const objects[] = {
 	&sl_cmd_sock,
 	&sl_cmd_proc,
 	&sl_cmd_exe,
+	&sl_cmd_policy,
 	&sl_cmd_counter,
 	&sl_cmd_event,
 	&sl_cmd_feature,
