@@ -40,6 +40,7 @@ extern const struct sl_command sl_bench_resolve;
 extern const struct sl_command sl_bench_connect;
 extern const struct sl_command sl_bench_exec;
 extern const struct sl_command sl_bench_churn;
+extern const struct sl_command sl_bench_policy;
 
 static inline uint64_t sl_bench_now_ns(void)
 {

@@ -6,10 +6,7 @@
 #include "world.h"
 
 static const struct sl_command *const benchmarks[] = {
-	&sl_bench_connect,
-	&sl_bench_exec,
-	&sl_bench_resolve,
-	&sl_bench_churn,
+	&sl_bench_connect, &sl_bench_exec, &sl_bench_resolve, &sl_bench_churn, &sl_bench_policy,
 };
 
 struct all_options {
@@ -64,7 +61,13 @@ static const struct sl_command all = {
 };
 
 static const struct sl_command *const commands[] = {
-	&sl_bench_connect, &sl_bench_exec, &sl_bench_resolve, &sl_bench_churn, &all, NULL,
+	&sl_bench_connect,
+	&sl_bench_exec,
+	&sl_bench_resolve,
+	&sl_bench_churn,
+	&sl_bench_policy,
+	&all,
+	NULL,
 };
 
 static const struct sl_command root = {
