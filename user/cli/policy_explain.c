@@ -245,14 +245,14 @@ static int print_answer(struct sl_cli *cli, const struct sl_policy_open *open,
 			const struct question *question, const struct sl_decision *decision)
 {
 	struct near_row rows[NEAR_SHOWN] = { 0 };
-	const struct sl_policy_entry *entry =
-		decision->rule == SL_RULE_NONE ? NULL : &open->policy->entries[decision->rule];
+	const struct sl_policy_entry *entries = open->policy->entries;
+	bool ruled = decision->rule != SL_RULE_NONE;
 	struct answer answer = {
 		.verdict = sl_verdict_name(decision->verdict),
 		.reason = sl_reason_name(decision->reason),
 		.meaning = sl_reason_help(decision->reason),
-		.rule = entry ? entry->key : NULL,
-		.line = entry ? entry->at.line : 0,
+		.rule = ruled ? entries[decision->rule].key : NULL,
+		.line = ruled ? entries[decision->rule].at.line : 0,
 		.host = question->query.name_count ? question->name : NULL,
 		.address_is = question->assumed ? "an example: the name was not resolved" : NULL,
 		.transport = sl_transport_names[question->query.transport],

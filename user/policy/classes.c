@@ -6,6 +6,10 @@
 #include "policy/bits.h"
 #include "policy/classes.h"
 
+_Static_assert(sizeof(struct sl_class_head) == 2 * sizeof(uint32_t) &&
+		       sizeof(struct sl_class_pair) == 2 * sizeof(uint32_t),
+	       "what is interned has no padding");
+
 int sl_classes_init(struct sl_classes *classes, const struct sl_rule_bits *rules)
 {
 	uint32_t none;
@@ -87,7 +91,7 @@ static int by_rule(const void *a, const void *b)
 
 int sl_class_end(struct sl_classes *classes, uint32_t *id)
 {
-	struct sl_class_head *head = &classes->scratch.head;
+	struct sl_class_head *head = (struct sl_class_head *)classes->scratch;
 	struct sl_bits *allowed;
 	size_t count = 0, len;
 	bool added = false;
@@ -99,13 +103,13 @@ int sl_class_end(struct sl_classes *classes, uint32_t *id)
 		for (uint64_t left = classes->bits.word[word]; left; left &= left - 1) {
 			uint32_t bit = word * 64 + (uint32_t)__builtin_ctzll(left);
 
-			classes->scratch.pairs[count].rule = classes->rule_of[bit];
-			classes->scratch.pairs[count++].bit = bit;
+			head->pairs[count].rule = classes->rule_of[bit];
+			head->pairs[count++].bit = bit;
 		}
 	}
-	qsort(classes->scratch.pairs, count, sizeof(classes->scratch.pairs[0]), by_rule);
-	len = sizeof(*head) + count * sizeof(classes->scratch.pairs[0]);
-	found = sl_intern_find(classes->heads, &classes->scratch, len);
+	qsort(head->pairs, count, sizeof(head->pairs[0]), by_rule);
+	len = sizeof(*head) + count * sizeof(head->pairs[0]);
+	found = sl_intern_find(classes->heads, classes->scratch, len);
 	if (found != SL_INTERN_NONE) {
 		*id = found;
 		return 0;
@@ -118,7 +122,7 @@ int sl_class_end(struct sl_classes *classes, uint32_t *id)
 	if (!allowed)
 		return -ENOMEM;
 	*allowed = classes->bits;
-	found = sl_intern_add(classes->heads, &classes->scratch, len, &added);
+	found = sl_intern_add(classes->heads, classes->scratch, len, &added);
 	if (found == SL_INTERN_NONE) {
 		classes->allowed.count--;
 		return -ENOMEM;

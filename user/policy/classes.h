@@ -41,10 +41,7 @@ struct sl_classes {
 	struct sl_bits bits;
 	uint32_t rule_of[SL_POLICY_BITS];
 	uint32_t flags, first_rule;
-	struct {
-		struct sl_class_head head;
-		struct sl_class_pair pairs[SL_POLICY_BITS];
-	} scratch;
+	uint32_t scratch[2 + 2 * SL_POLICY_BITS]; /* a head and its pairs */
 };
 
 /* Makes class 0, SL_CLASS_NONE. */
