@@ -27,6 +27,7 @@ const struct sl_tracepoint sl_tracepoints[] = {
 	{ "sched_process_exec", "on_exec", false },
 	{ "sched_process_exit", "on_exit", false },
 	{ "cgroup_attach_task", "on_cgroup_attach", false },
+	{ "inet_sk_error_report", "on_sk_error", false },
 	{ "sock_send_length", "on_send_length", true },
 	{ "sock_recv_length", "on_recv_length", true },
 };

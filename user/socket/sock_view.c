@@ -145,7 +145,8 @@ static enum sl_view_state ended_state(const struct sl_sock *sock)
 		return SL_VIEW_REFUSED;
 	case ECONNRESET:
 	case EPIPE:
-		return SL_VIEW_RESET;
+		/* Before the handshake a reset is a refusal: this is connect(AF_UNSPEC). */
+		return sock->flags & SL_SOCK_ESTABLISHED ? SL_VIEW_RESET : SL_VIEW_ABORTED;
 	case ETIMEDOUT:
 		return SL_VIEW_TIMED_OUT;
 	case EHOSTUNREACH:
@@ -155,7 +156,7 @@ static enum sl_view_state ended_state(const struct sl_sock *sock)
 	if (!is_stream(sock) || !(sock->flags & SL_SOCK_CONNECTED) ||
 	    (sock->flags & SL_SOCK_ESTABLISHED))
 		return SL_VIEW_CLOSED;
-	/* connect() hands sk_err to the application, which leaves only the state. */
+	/* No error of the network: the kernel found no way before a packet left. */
 	return sock->error || sock->state == TCP_CLOSE ? SL_VIEW_FAILED : SL_VIEW_ABORTED;
 }
 

@@ -11,8 +11,9 @@
 #include "socket/process_view.h"
 
 /*
- * X(NAME, "word"). failed: a connection that ended before its handshake, of which the
- * application took the error first. aborted: closed by the application before that.
+ * X(NAME, "word"). failed: a connection that ended before its handshake without an error
+ * of the network, as when no route or no free port is found; only the application was told
+ * why. aborted: closed or disconnected by the application before the handshake.
  * closing: one side has closed. connected: a datagram socket with a peer.
  */
 #define SL_VIEW_STATES(X)             \
