@@ -44,6 +44,10 @@ static __always_inline __u64 minus(__u64 a, __u64 b)
  *
  * In TCP_CLOSE nothing says any more whether a FIN was among what was sent; the counts
  * of payload that left (bytes_sent less bytes_retrans) and of what never did tell it.
+ *
+ * tcp_disconnect(), which connect() itself calls when it fails, zeroes the counts and moves
+ * write_seq ahead of snd_una by a window: there the difference is no payload. It also
+ * clears the remote port, which nothing else does.
  */
 static __always_inline void tcp_bytes_read(struct tcp_bytes *out, struct tcp_sock *tp, __u8 state,
 					   bool active)
@@ -53,8 +57,13 @@ static __always_inline void tcp_bytes_read(struct tcp_bytes *out, struct tcp_soc
 	__u32 snd_una = BPF_CORE_READ(tp, snd_una);
 	__u32 write_seq = BPF_CORE_READ(tp, write_seq);
 	__u32 unacked = write_seq - snd_una;
+	__be16 dport_be = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_dport);
 	__u64 syn = active ? 1 : 0, fin = 0, left;
 
+	if (state == TCP_CLOSE && !dport_be) {
+		__builtin_memset(out, 0, sizeof(*out));
+		return;
+	}
 	if (1 << state & TCP_FIN_SENT_STATES) {
 		fin = 1;
 	} else if (state == TCP_CLOSE) {
