@@ -11,6 +11,10 @@
 
 #include <sluice/iter.h>
 
+#ifndef SOCK_RAW
+#define SOCK_RAW 3
+#endif
+
 SEC("iter/task")
 int seed_tasks(struct bpf_iter__task *ctx)
 {
@@ -70,18 +74,31 @@ static __always_inline struct sock *file_sock(struct file *file)
 	return socket ? socket->sk : NULL;
 }
 
+static __always_inline void endpoint_here(struct sl_endpoint *local, const struct sl_sock *rec,
+					  struct sock *sk)
+{
+	__be16 sport_be = 0;
+	__be32 addr_be[4];
+
+	if (rec->type != SOCK_RAW) /* which has its protocol there */
+		sport_be = BPF_CORE_READ((struct inet_sock *)sk, inet_sport);
+	if (rec->family == AF_INET) {
+		endpoint_v4(local, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr), sport_be);
+		return;
+	}
+	BPF_CORE_READ_INTO(&addr_be, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32);
+	endpoint_v6(local, addr_be, sport_be);
+}
+
 static __always_inline void seed_endpoints(struct sl_sock *rec, struct sock *sk)
 {
-	__be16 sport_be = BPF_CORE_READ((struct inet_sock *)sk, inet_sport);
 	__be16 dport_be = BPF_CORE_READ(sk, __sk_common.skc_dport);
 	__be32 addr_be[4];
 
+	endpoint_here(&rec->local, rec, sk);
 	if (rec->family == AF_INET) {
-		endpoint_v4(&rec->local, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr), sport_be);
 		endpoint_v4(&rec->remote, BPF_CORE_READ(sk, __sk_common.skc_daddr), dport_be);
 	} else {
-		BPF_CORE_READ_INTO(&addr_be, sk, __sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32);
-		endpoint_v6(&rec->local, addr_be, sport_be);
 		BPF_CORE_READ_INTO(&addr_be, sk, __sk_common.skc_v6_daddr.in6_u.u6_addr32);
 		endpoint_v6(&rec->remote, addr_be, dport_be);
 	}
@@ -191,6 +208,20 @@ static __always_inline void live_holder(struct sl_iter_sock *out, struct task_st
 }
 
 /*
+ * Its local end. A socket that was never bound got its port after the last hook that saw
+ * it, and may lose it again: then the socket is asked, and the record left as it is.
+ */
+static __always_inline void live_local(struct sl_endpoint *local, const struct sl_sock *rec,
+				       struct sock *sk)
+{
+	*local = rec->local;
+	if (!local->port_be && rec->family != AF_PACKET)
+		endpoint_here(local, rec, sk);
+}
+
+#define AFTER_LOCAL (offsetof(struct sl_sock, local) + sizeof(struct sl_endpoint))
+
+/*
  * Every descriptor of a recorded socket, in every network namespace: the record, what
  * the socket itself says now, and who holds it. (iter/bpf_sk_storage_map would list the
  * records themselves but does not load everywhere, and knows no holders.)
@@ -201,6 +232,7 @@ int dump_socks(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct sl_iter_sock out = {};
+	struct sl_endpoint local;
 	struct sl_sock *rec;
 	struct sock *sk;
 	__u64 cookie;
@@ -220,7 +252,10 @@ int dump_socks(struct bpf_iter__task_file *ctx)
 	live_bytes(&out, rec, sk);
 	live_holder(&out, task->group_leader);
 	out.fd = ctx->fd;
-	bpf_seq_write(ctx->meta->seq, rec, sizeof(*rec));
+	live_local(&local, rec, sk);
+	bpf_seq_write(ctx->meta->seq, rec, offsetof(struct sl_sock, local));
+	bpf_seq_write(ctx->meta->seq, &local, sizeof(local));
+	bpf_seq_write(ctx->meta->seq, (char *)rec + AFTER_LOCAL, sizeof(*rec) - AFTER_LOCAL);
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }
