@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/format.h"
 #include "base/htab.h"
 
 struct key {
+	struct sl_endpoint local;
 	struct sl_endpoint remote;
 	__u32 exe;
 	__u16 direction;
@@ -20,8 +22,9 @@ struct row {
 	char proto[16];
 	const char *direction;
 	const char *state;
-	struct sl_endpoint remote;
-	__u32 pid; /* the latest */
+	char remote[SL_FORMAT_MAX];
+	struct sl_endpoint local; /* of an inbound connection; else empty */
+	__u32 pid;                /* the latest */
 	__u64 count, sent, received, longest_us;
 };
 
@@ -30,12 +33,18 @@ struct sl_summary {
 	__u64 sockets, unused, beyond;
 };
 
+static bool has_local(const void *record)
+{
+	return !sl_view_endpoint_empty(&((const struct row *)record)->local);
+}
+
 static const struct sl_field row_fields[] = {
 	SL_FIELD_AS(STRING, struct row, exe, "exe", "BINARY", .flags = SL_FIELD_ELIDE),
 	SL_FIELD_UINT(struct row, pid, "PID"),
 	SL_FIELD_STRING(struct row, proto, "PROTO"),
 	SL_FIELD_TEXT(struct row, direction, "DIR"),
-	SL_FIELD_ENDPOINT(struct row, remote, "REMOTE"),
+	SL_FIELD_ENDPOINT(struct row, local, "LOCAL", .present = has_local),
+	SL_FIELD_STRING(struct row, remote, "REMOTE"),
 	SL_FIELD_UINT(struct row, count, "COUNT"),
 	SL_FIELD_BYTES(struct row, sent, "SENT"),
 	SL_FIELD_BYTES(struct row, received, "RECEIVED"),
@@ -69,7 +78,25 @@ void sl_summary_free(struct sl_summary **summary)
 	*summary = NULL;
 }
 
-static void row_start(struct row *row, const struct sl_view_sock *sock)
+/*
+ * What connections have in common. On the way out the local port is the kernel's choice,
+ * on the way in the remote one is the client's: neither tells anything.
+ */
+static void key_of(struct key *key, const struct sl_view_sock *sock)
+{
+	memset(key, 0, sizeof(*key));
+	key->remote = sock->remote;
+	if (sock->direction == SL_VIEW_DIRECTION_IN) {
+		key->local = sock->local;
+		key->remote.port_be = 0;
+	}
+	key->exe = sock->process.exe ? sock->process.exe->id : 0;
+	key->direction = (__u16)sock->direction;
+	key->state = (__u16)sock->state;
+	memcpy(key->proto, sock->proto, sizeof(key->proto));
+}
+
+static void row_start(struct row *row, const struct key *key, const struct sl_view_sock *sock)
 {
 	static const char *const directions[] = { "-", "out", "in", "listen", "out" };
 
@@ -78,14 +105,18 @@ static void row_start(struct row *row, const struct sl_view_sock *sock)
 	snprintf(row->proto, sizeof(row->proto), "%s", sock->proto);
 	row->direction = directions[sock->direction % ARRAY_SIZE(directions)];
 	row->state = sl_view_state_name(sock->state);
-	row->remote = sock->remote;
+	row->local = key->local;
+	if (sock->direction == SL_VIEW_DIRECTION_IN)
+		sl_format_addr(row->remote, sizeof(row->remote), key->remote.addr_be);
+	else if (!sl_view_endpoint_empty(&key->remote))
+		sl_format_endpoint(row->remote, sizeof(row->remote), &key->remote);
 }
 
 void sl_summary_add(const struct sl_view_event *event, void *arg)
 {
 	const struct sl_view_sock *sock = event->sock;
 	struct sl_summary *summary = arg;
-	struct key key = { 0 };
+	struct key key;
 	struct row *row;
 	bool added;
 
@@ -97,19 +128,12 @@ void sl_summary_add(const struct sl_view_event *event, void *arg)
 		summary->unused++;
 		return;
 	}
-	key.remote = sock->remote;
-	/* An accepted connection's port is the client's own: it tells nothing. */
-	if (sock->direction == SL_VIEW_DIRECTION_IN)
-		key.remote.port_be = 0;
-	key.exe = sock->process.exe ? sock->process.exe->id : 0;
-	key.direction = (__u16)sock->direction;
-	key.state = (__u16)sock->state;
-	memcpy(key.proto, sock->proto, sizeof(key.proto));
+	key_of(&key, sock);
 	row = sl_htab_get(summary->rows, &key);
 	if (!row && sl_htab_count(summary->rows) < SL_SUMMARY_ROWS) {
 		row = sl_htab_add(summary->rows, &key, &added);
 		if (row)
-			row_start(row, sock);
+			row_start(row, &key, sock);
 	}
 	if (!row) {
 		summary->beyond++;

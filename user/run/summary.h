@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The table at the end of `sluice run`: connections by binary, protocol and remote end,
- * added up. Bounded: what is beyond SL_SUMMARY_ROWS kinds is added up in one row.
+ * inbound ones by their local end and remote address, added up. Bounded: what is beyond
+ * SL_SUMMARY_ROWS kinds is added up in one row.
  */
 #ifndef SLUICE_USER_RUN_SUMMARY_H
 #define SLUICE_USER_RUN_SUMMARY_H
