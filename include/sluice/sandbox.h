@@ -33,6 +33,7 @@ struct sl_config {
 	__u64 hash_seed;       /* of path hashes and tuple hashes */
 	__u64 wake_bytes;      /* unread bytes at which a busy consumer is woken */
 	char version[32];      /* of the loader */
+	__s64 realtime_ns;     /* CLOCK_REALTIME less CLOCK_BOOTTIME when the set was made */
 };
 
 /*

@@ -65,6 +65,22 @@ Test(format, offset_is_the_distance_of_the_clocks_and_steady)
 		cr_expect_eq(sl_realtime_offset_ns(), first);
 }
 
+Test(format, offset_is_the_anchor_until_the_clock_is_set)
+{
+	int64_t first = sl_realtime_offset_ns();
+
+	/* Another process' measurement is as good as the own. */
+	sl_realtime_offset_anchor(first + 1234);
+	cr_expect_eq(sl_realtime_offset_ns(), first + 1234);
+	sl_realtime_offset_anchor(0);
+	cr_expect_eq(sl_realtime_offset_ns(), first + 1234, "0 is no measurement");
+	/* The clock was set forward, then back, by so much after the anchor was taken. */
+	sl_realtime_offset_anchor(first - 7000000100LL);
+	cr_expect_eq(sl_realtime_offset_ns(), first - 100);
+	sl_realtime_offset_anchor(first + 7000000100LL);
+	cr_expect_eq(sl_realtime_offset_ns(), first + 100);
+}
+
 Test(format, devices)
 {
 	cr_expect_str_eq(sl_format_dev(text, sizeof(text), 8 << 20 | 1), "8:1");

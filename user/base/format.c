@@ -13,8 +13,11 @@
 
 #define NS_PER_S 1000000000LL
 
-/* How far two measurements of the offset differ by chance, at most. */
-#define OFFSET_SLACK_NS 1000000
+/* A measurement is trusted when its readings lie this close together ... */
+#define OFFSET_WINDOW_NS 10000
+/* ... and a set clock shows in steps that are large against that. */
+#define OFFSET_STEP_NS 1000000
+#define OFFSET_TRIES 32
 
 const char *sl_format_addr(char *dst, size_t size, const __be32 addr_be[4])
 {
@@ -89,13 +92,12 @@ static int64_t clock_ns(clockid_t clock)
 	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-int64_t sl_realtime_offset_ns(void)
+static int64_t measure_offset(void)
 {
-	static int64_t kept; /* 0: not measured yet */
-	int64_t offset = 0, window = INT64_MAX, old;
+	int64_t offset = 0, window = INT64_MAX;
 
-	/* The tightest of three: a preemption between two readings would shift the result. */
-	for (int i = 0; i < 3; i++) {
+	/* A preemption between two readings would shift the result. */
+	for (int i = 0; i < OFFSET_TRIES && window > OFFSET_WINDOW_NS; i++) {
 		int64_t before = clock_ns(CLOCK_BOOTTIME);
 		int64_t real = clock_ns(CLOCK_REALTIME);
 		int64_t after = clock_ns(CLOCK_BOOTTIME);
@@ -105,11 +107,29 @@ int64_t sl_realtime_offset_ns(void)
 			offset = real - (before + window / 2);
 		}
 	}
-	old = __atomic_load_n(&kept, __ATOMIC_RELAXED);
-	if (old && llabs(offset - old) < OFFSET_SLACK_NS)
-		return old;
-	__atomic_store_n(&kept, offset, __ATOMIC_RELAXED);
 	return offset;
+}
+
+static int64_t offset_anchor; /* 0: none yet */
+
+void sl_realtime_offset_anchor(int64_t offset_ns)
+{
+	if (offset_ns)
+		__atomic_store_n(&offset_anchor, offset_ns, __ATOMIC_RELAXED);
+}
+
+int64_t sl_realtime_offset_ns(void)
+{
+	int64_t offset = measure_offset(), anchor = 0;
+	int64_t moved, half;
+
+	if (__atomic_compare_exchange_n(&offset_anchor, &anchor, offset, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		return offset;
+	/* Rounded, so that all who measure now agree. */
+	moved = offset - anchor;
+	half = moved < 0 ? -OFFSET_STEP_NS / 2 : OFFSET_STEP_NS / 2;
+	return anchor + (moved + half) / OFFSET_STEP_NS * OFFSET_STEP_NS;
 }
 
 const char *sl_format_time(char *dst, size_t size, uint64_t boottime_ns, int64_t offset_ns)

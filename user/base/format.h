@@ -26,11 +26,16 @@ const char *sl_format_bytes(char *dst, size_t size, uint64_t bytes);
 const char *sl_format_duration_us(char *dst, size_t size, uint64_t us);
 
 /*
- * CLOCK_REALTIME minus CLOCK_BOOTTIME, nanoseconds. Steady within a process, so that one
- * moment is always printed as the same text, until the clock was set or slewed by more
- * than a millisecond.
+ * CLOCK_REALTIME minus CLOCK_BOOTTIME, nanoseconds. The kernel changes it only when the
+ * clock is set (slewing moves both), but it can't be read in one piece: each measurement is
+ * off by a microsecond or so. To print one moment always as the same text it is therefore
+ * steady: the anchor, or what this process measured first, moved by whole milliseconds when
+ * the clock was set since.
  */
 int64_t sl_realtime_offset_ns(void);
+
+/* A measurement that other processes use as well, 0 for none; see sl_set_open(). */
+void sl_realtime_offset_anchor(int64_t offset_ns);
 
 /* CLOCK_BOOTTIME nanoseconds as "2026-01-31T23:59:59.123456789Z" (RFC 3339, UTC). */
 const char *sl_format_time(char *dst, size_t size, uint64_t boottime_ns, int64_t offset_ns);

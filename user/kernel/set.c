@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/format.h"
 #include "kernel/bpffs.h"
 #include "kernel/set_private.h"
 
@@ -102,6 +103,8 @@ int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 	set->tuple_buckets = config.tuple_buckets;
 	set->hash_seed = config.hash_seed;
 	set->count_skb = config.count_skb;
+	/* Whoever reads this set prints a moment of it as the same text. */
+	sl_realtime_offset_anchor(config.realtime_ns);
 	*out = TAKE_PTR(set);
 	return 0;
 }

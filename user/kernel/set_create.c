@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/cleanup.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "kernel/bpffs.h"
 #include "kernel/set_private.h"
@@ -148,6 +149,7 @@ static int fill_config(struct sluice_bpf *skel, const struct sl_set_options *o, 
 		.tuple_buckets = bpf_map__max_entries(skel->maps.tuple_buckets),
 		.count_skb = count_skb,
 		.wake_bytes = bpf_map__max_entries(skel->maps.ring) / 4,
+		.realtime_ns = sl_realtime_offset_ns(),
 	};
 	__u32 zero = 0;
 

@@ -21,7 +21,7 @@ static bool has_tid(const void *record)
 
 /*
  * One description for both tables, which differ in what makes columns: LIST(text) is one
- * in lists of processes only. As a date, `start` moves with the clock; `start_ns` is the
+ * in lists of processes only. As a date, `start` moves when the clock is set; `start_ns` is the
  * same wherever it is printed, and with `pid` names the process.
  */
 /* It would indent what follows the first comma. */
