@@ -2,8 +2,12 @@
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -167,19 +171,105 @@ void expect_no_faults(void)
 #undef FLOW
 }
 
+static bool socks_balance(void *arg)
+{
+	struct sl_counters now = counters();
+
+	return now.n[SL_COUNTER_SOCK_CREATED] ==
+	       now.n[SL_COUNTER_SOCK_DELETED] + *(unsigned int *)arg;
+}
+
+static bool tuples_balance(void *arg)
+{
+	struct sl_counters now = counters();
+
+	(void)arg;
+	return now.n[SL_COUNTER_TUPLE_CREATED] ==
+	       now.n[SL_COUNTER_TUPLE_DELETED] + map_rows(SL_MAP_TUPLES);
+}
+
+static int count_live(const struct sl_process *process, void *arg)
+{
+	*(unsigned int *)arg += !(process->flags & SL_PROC_EXITED);
+	return 0;
+}
+
+static bool procs_balance(void *arg)
+{
+	struct sl_counters now = counters();
+	unsigned int live = 0;
+
+	(void)arg;
+	cr_assert_eq(sl_procs_each(world.set, count_live, &live), 0);
+	return now.n[SL_COUNTER_PROC_ENTERED] + now.n[SL_COUNTER_PROC_FORKED] ==
+	       now.n[SL_COUNTER_PROC_EXITED] + live;
+}
+
+void expect_conserved(unsigned int live)
+{
+	struct sl_counters now;
+
+	cr_expect(eventually(socks_balance, &live), "sockets: %llu created, %llu deleted, %u live",
+		  (unsigned long long)counter(SL_COUNTER_SOCK_CREATED),
+		  (unsigned long long)counter(SL_COUNTER_SOCK_DELETED), live);
+	cr_expect(eventually(tuples_balance, NULL), "tuples: %llu created, %llu deleted, %u rows",
+		  (unsigned long long)counter(SL_COUNTER_TUPLE_CREATED),
+		  (unsigned long long)counter(SL_COUNTER_TUPLE_DELETED), map_rows(SL_MAP_TUPLES));
+	cr_expect(eventually(procs_balance, NULL));
+	now = counters();
+	/* Each record that ended went to the ring of closed ones as well. */
+	cr_expect_eq(now.n[SL_COUNTER_CLOSED_KEPT], now.n[SL_COUNTER_SOCK_DELETED]);
+}
+
+static uint64_t tick_ns(void)
+{
+	return 1000000000ULL / sysconf(_SC_CLK_TCK);
+}
+
 bool owner_is(const struct sl_owner *owner, const char *line)
 {
 	uint64_t start_ns = fact_u64(line, "start_ns");
-	uint64_t tick_ns = 1000000000ULL / sysconf(_SC_CLK_TCK);
 
 	return owner->tgid == fact_u64(line, "pid") && owner->start_ns >= start_ns &&
-	       owner->start_ns < start_ns + tick_ns;
+	       owner->start_ns < start_ns + tick_ns();
 }
 
 void expect_owner(const struct sl_owner *owner, const char *line, const char *role)
 {
 	cr_expect(owner_is(owner, line), "%s: pid %u, start %llu, not that of %.300s", role,
 		  owner->tgid, (unsigned long long)owner->start_ns, line);
+}
+
+/* Field 22 of /proc/PID/stat: clock ticks since boot. */
+static uint64_t start_ticks(pid_t pid)
+{
+	char path[64], text[1024] = "";
+	_cleanup_fd_ int fd = -1;
+	const char *at;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(fd, 0, "%s: %s", path, strerror(errno));
+	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	cr_assert_not_null(at);
+	return strtoull(at, NULL, 10);
+}
+
+void expect_owner_pid(const struct sl_owner *owner, pid_t pid, const char *role)
+{
+	cr_expect(owner->tgid == (__u32)pid && owner->start_ns / tick_ns() == start_ticks(pid),
+		  "%s: pid %u, start %llu, not %d", role, owner->tgid,
+		  (unsigned long long)owner->start_ns, pid);
+}
+
+bool endpoint_is(const struct sl_endpoint *endpoint, uint32_t addr, unsigned int port)
+{
+	return !endpoint->addr_be[0] && !endpoint->addr_be[1] &&
+	       endpoint->addr_be[2] == htonl(0xffff) && endpoint->addr_be[3] == htonl(addr) &&
+	       ntohs(endpoint->port_be) == port;
 }
 
 void exe_path(unsigned int id, struct sl_exe *out)

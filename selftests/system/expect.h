@@ -3,6 +3,8 @@
 #ifndef SLUICE_SYSTEM_EXPECT_H
 #define SLUICE_SYSTEM_EXPECT_H
 
+#include <arpa/inet.h>
+
 #include "system/world.h"
 
 /* Waits for a condition, 5 s at most; false when it did not come true. */
@@ -27,10 +29,19 @@ struct sl_counters counters(void);
 uint64_t counter(enum sl_counter which);
 /* Fails when a counter of a fault is not 0. */
 void expect_no_faults(void);
+/*
+ * Waits until what came in and has not gone is what is there: sockets (`live` of them have
+ * a record), rows of live tuples, processes. Fails when it does not come true.
+ */
+void expect_conserved(unsigned int live);
 
 /* Whether this owner is the process of the line (pid and start_ns). */
 bool owner_is(const struct sl_owner *owner, const char *line);
 void expect_owner(const struct sl_owner *owner, const char *line, const char *role);
+/* The same for a process that is there, or not yet waited for. */
+void expect_owner_pid(const struct sl_owner *owner, pid_t pid, const char *role);
+/* Whether an address is this IPv4 one (host order), as records have it. */
+bool endpoint_is(const struct sl_endpoint *endpoint, uint32_t addr, unsigned int port);
 
 /* created = live + deleted, in form of eventually(); `arg`: unsigned int *, live sockets. */
 bool socks_balance(void *arg);

@@ -48,13 +48,13 @@ static void expect_events(unsigned int ring_bytes, bool lossy)
 	struct sl_counters now;
 	unsigned long long lost;
 	uint64_t got = 0;
-	unsigned int port, live = 0;
+	unsigned int port;
 
 	world_make(&options, true);
 	cr_assert_eq(sl_ring_new(&ring, world.set, count_event, &got, NULL), 0);
 	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
 	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count 300 --rst --quiet", port);
-	cr_expect(eventually(socks_balance, &live));
+	expect_conserved(0);
 	cr_assert_geq(sl_ring_drain(ring), 0);
 	lost = sl_ring_lost(ring, by_kind);
 	now = counters();
@@ -85,20 +85,6 @@ Test(conserve, events_all_read)
 Test(conserve, events_lost_are_counted)
 {
 	expect_events(16384, true);
-}
-
-/* O11: a connect that fails leaves nothing behind. */
-Test(conserve, failed_connects, .init = world_up)
-{
-	struct load load;
-	unsigned int live = 0;
-
-	load_run(&load, INSIDE, "tcp-fail --kind refused --count 2000 --quiet");
-	cr_expect(eventually(socks_balance, &live));
-	cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), 2000);
-	cr_expect_eq(sl_tuples_count(world.set), 0);
-	expect_no_faults();
-	load_free(&load);
 }
 
 /*
