@@ -3,11 +3,13 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -36,24 +38,46 @@ static void child(enum load_where where, int in, int out, char *const argv[])
 	_exit(127);
 }
 
-void load_exec(struct load *load, enum load_where where, char *const argv[])
+/* fork(), with a certain pid when it is not 0 (clone3(2), set_tid). */
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = {
+		.exit_signal = SIGCHLD,
+		.set_tid = (uintptr_t)&pid,
+		.set_tid_size = 1,
+	};
+
+	return pid ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
+}
+
+/* False when the pid is taken. */
+static bool spawn(struct load *load, pid_t pid, enum load_where where, char *const argv[])
 {
 	int in[2], out[2];
 
 	*load = (struct load){ .in = -1, .out = -1 };
 	cr_assert_eq(pipe2(in, O_CLOEXEC), 0);
 	cr_assert_eq(pipe2(out, O_CLOEXEC), 0);
-	load->pid = fork();
-	cr_assert_geq(load->pid, 0);
+	load->pid = fork_as(pid);
 	if (!load->pid)
 		child(where, in[0], out[1], argv);
 	close(in[0]);
 	close(out[1]);
 	load->in = in[1];
 	load->out = out[0];
+	if (load->pid > 0)
+		return true;
+	cr_assert_eq(errno, EEXIST, "fork: %s", strerror(errno));
+	return false;
 }
 
-static void start(struct load *load, enum load_where where, const char *fmt, va_list ap)
+void load_exec(struct load *load, enum load_where where, char *const argv[])
+{
+	cr_assert(spawn(load, 0, where, argv));
+}
+
+__attribute__((format(printf, 4, 0)))
+static bool start(struct load *load, pid_t pid, enum load_where where, const char *fmt, va_list ap)
 {
 	char *words[WORDS_MAX] = { getenv("SL_LOAD") };
 	_cleanup_free_ char *line = NULL;
@@ -65,7 +89,7 @@ static void start(struct load *load, enum load_where where, const char *fmt, va_
 		cr_assert_lt(n, WORDS_MAX - 1);
 		words[n++] = word;
 	}
-	load_exec(load, where, words);
+	return spawn(load, pid, where, words);
 }
 
 void load_start(struct load *load, enum load_where where, const char *fmt, ...)
@@ -73,8 +97,19 @@ void load_start(struct load *load, enum load_where where, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	start(load, where, fmt, ap);
+	cr_assert(start(load, 0, where, fmt, ap));
 	va_end(ap);
+}
+
+bool load_start_as(struct load *load, pid_t pid, enum load_where where, const char *fmt, ...)
+{
+	va_list ap;
+	bool started;
+
+	va_start(ap, fmt);
+	started = start(load, pid, where, fmt, ap);
+	va_end(ap);
+	return started;
 }
 
 /* One read(2) more of its output; false at the end. The text never moves. */
@@ -137,7 +172,7 @@ void load_run(struct load *load, enum load_where where, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	start(load, where, fmt, ap);
+	cr_assert(start(load, 0, where, fmt, ap));
 	va_end(ap);
 	expect_end(load, fmt);
 }

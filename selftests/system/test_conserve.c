@@ -144,3 +144,71 @@ Test(conserve, full_map_of_processes)
 	load_free(&server);
 	load_free(&load);
 }
+
+#define SLOTS 64
+
+/* O10: what others open and close does not push an idle connection out. */
+Test(conserve, idle_row_outlives_churn)
+{
+	struct sl_set_options options = { .max_closed = SLOTS };
+	struct sl_sock owner;
+	struct load server, idle, churn;
+	const char *line;
+	struct sl_sock sock;
+	unsigned int port;
+
+	world_make(&options, true);
+	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
+	load_start(&idle, INSIDE, "tcp-idle --server 127.0.0.1:%u --timeout 90", port);
+	load_await(&idle, "open", 1);
+	line = fact_next(&idle, NULL, "open");
+	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count %u --rst --quiet", port,
+		 10 * SLOTS);
+	cr_assert(live_sock(fact_u64(line, "cookie"), &sock));
+	expect_owner(&sock.owner, line, "owner");
+	cr_assert_eq(sl_tuple_resolve(world.set, &sock.local, &sock.remote, sock.netns_cookie,
+				      &owner),
+		     0);
+	cr_expect_eq(owner.cookie, sock.cookie);
+	expect_owner(&owner.owner, line, "owner by tuple");
+	cr_expect_eq(map_rows(SL_MAP_TUPLES), 1);
+	cr_expect_eq(counter(SL_COUNTER_TUPLE_CREATED), 10 * SLOTS + 1);
+	expect_conserved(1);
+	cr_expect_eq(load_end(&idle), 0);
+	expect_conserved(0);
+	expect_no_faults();
+	load_end(&server);
+	load_free(&server);
+	load_free(&idle);
+	load_free(&churn);
+}
+
+/* More live connections than rows: the first ones stay, the others are counted. */
+Test(conserve, full_map_of_tuples)
+{
+	struct sl_set_options options = { .max_closed = SLOTS };
+	struct load server, idle;
+	unsigned int port;
+
+	world_make(&options, true);
+	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
+	load_start(&idle, INSIDE, "tcp-idle --server 127.0.0.1:%u --count %u --timeout 90", port,
+		   TUPLES + 36);
+	load_await(&idle, "open", TUPLES + 36);
+	cr_expect_eq(map_rows(SL_MAP_TUPLES), TUPLES);
+	cr_expect_eq(counter(SL_COUNTER_TUPLES_FULL), 36);
+	for (const char *line = NULL; (line = fact_next(&idle, line, "open"));) {
+		struct sl_sock sock;
+
+		/* The socket's own record needs no row. */
+		cr_assert(live_sock(fact_u64(line, "cookie"), &sock));
+		expect_owner(&sock.owner, line, "owner");
+	}
+	expect_conserved(TUPLES + 36);
+	cr_expect_eq(load_end(&idle), 0);
+	expect_conserved(0);
+	cr_expect_eq(counter(SL_COUNTER_TUPLE_CREATED), TUPLES);
+	load_end(&server);
+	load_free(&server);
+	load_free(&idle);
+}

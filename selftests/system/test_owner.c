@@ -85,6 +85,7 @@ static uint32_t serve_one(int fd, struct tally *tally)
 	return ident.pid;
 }
 
+/* A server that is no member asks by the two ends; test_accept.c asks by descriptor. */
 Test(owner, connect_and_exit)
 {
 	struct sockaddr_in addr;
@@ -104,6 +105,7 @@ Test(owner, connect_and_exit)
 	cr_assert_eq(load_end(&load), 0);
 	cr_expect_eq(tally.unknown, 0, "%u of %u are unknown", tally.unknown, tally.seen);
 	cr_expect_eq(tally.wrong, 0, "%u of %u are wrong", tally.wrong, tally.seen);
+	expect_conserved(0);
 	expect_no_faults();
 	load_free(&load);
 }
@@ -182,31 +184,38 @@ Test(owner, self_connect_has_two_sockets)
 	cr_expect_eq(b.bytes_received, 1234);
 	cr_expect(b.flags & SL_SOCK_ACCEPTED);
 	cr_expect_not(a.flags & SL_SOCK_ACCEPTED);
-	cr_expect_eq(b.peer.tgid, a.owner.tgid);
+	expect_owner(&b.peer, out, "the other end of the accepting one");
+	cr_expect_neq(a.cookie, b.cookie);
+	cr_expect_eq(a.local.port_be, b.remote.port_be);
+	cr_expect_eq(b.local.port_be, a.remote.port_be);
+	expect_conserved(0);
+	expect_no_faults();
 	load_free(&load);
 }
 
-/* Every child says on its own socket line which process it is. */
-static unsigned int expect_each_owner(const struct load *load)
-{
-	unsigned int n = 0;
-
-	for (const char *line = NULL; (line = fact_next(load, line, "sock")); n++) {
-		struct sl_sock sock = closed_sock(fact_u64(line, "cookie"));
-
-		expect_owner(&sock.owner, line, "owner");
-	}
-	return n;
-}
-
+/* O2: every child says on its own socket line which process it is; the port is the same. */
 Test(owner, port_shared_in_turn)
 {
 	struct load server, load;
 	unsigned int port = server_start(&server, "tcp-server --count 1000 --quiet");
+	struct sl_sock last = {};
+	unsigned int n = 0;
 
 	load_run(&load, INSIDE, "port-share --server 127.0.0.1:%u --bind 127.0.0.1:0 --count 10",
 		 port);
-	cr_expect_eq(expect_each_owner(&load), 20);
+	for (const char *line = NULL; (line = fact_next(&load, line, "sock")); n++) {
+		struct sl_sock sock = closed_sock(fact_u64(line, "cookie"));
+
+		expect_owner(&sock.owner, line, "owner");
+		if (n) {
+			cr_expect_eq(sock.local.port_be, last.local.port_be);
+			cr_expect_neq(sock.owner.tgid, last.owner.tgid, "they take turns");
+		}
+		last = sock;
+	}
+	cr_expect_eq(n, 20);
+	expect_conserved(0);
+	expect_no_faults();
 	load_end(&server);
 	load_free(&server);
 	load_free(&load);
@@ -232,6 +241,8 @@ Test(owner, passed_on_by_exec)
 	expect_owner(&opener, line, "opener");
 	expect_owner(&user, proc, "user");
 	cr_expect(sock.flags & SL_SOCK_INHERITED);
+	expect_conserved(0);
+	expect_no_faults();
 	load_end(&server);
 	load_free(&server);
 	load_free(&load);
@@ -252,8 +263,47 @@ Test(owner, passed_on_by_message)
 	opener = opener_of(&sock);
 	expect_owner(&opener, line, "opener, gone by now");
 	expect_owner(&sock.owner, line, "owner, gone by now");
+	expect_owner(&sock.user, fact_with(&load, "sock", "sent", 10), "who sent");
 	cr_expect_eq(sock.bytes_sent, 10);
+	expect_conserved(0);
+	expect_no_faults();
 	load_end(&server);
 	load_free(&server);
 	load_free(&load);
+}
+
+/* O4: the opener's pid is used again while the socket lives on. */
+Test(owner, opener_with_a_reused_pid)
+{
+	struct load server, held, reuser;
+	unsigned int port = server_start(&server, "tcp-server --fork --count 100");
+	const char *line, *other;
+	struct sl_sock sock, second;
+
+	load_start(&held, INSIDE, "pass-fd --server 127.0.0.1:%u --bytes 10 --hold --timeout 60",
+		   port);
+	load_await(&held, "open", 2);
+	line = fact_next(&held, NULL, "open");
+	if (!load_start_as(&reuser, fact_u64(line, "pid"), INSIDE,
+			   "tcp-idle --server 127.0.0.1:%u --timeout 60", port))
+		cr_skip_test("the opener's pid was taken by another process in the meantime");
+	load_await(&reuser, "open", 1);
+	other = fact_next(&reuser, NULL, "open");
+	cr_assert_eq(fact_u64(line, "pid"), fact_u64(other, "pid"));
+
+	cr_assert(live_sock(fact_u64(line, "cookie"), &sock));
+	cr_assert(live_sock(fact_u64(other, "cookie"), &second));
+	expect_owner(&sock.opener, line, "opener, gone by now");
+	expect_owner(&sock.owner, line, "owner, gone by now");
+	expect_owner(&sock.user, fact_next(&held, line, "open"), "who has it now");
+	expect_owner(&second.owner, other, "who has the pid now");
+	cr_expect_neq(sock.owner.start_ns, second.owner.start_ns);
+	cr_expect_eq(load_end(&held), 0);
+	cr_expect_eq(load_end(&reuser), 0);
+	expect_conserved(0);
+	expect_no_faults();
+	load_end(&server);
+	load_free(&server);
+	load_free(&held);
+	load_free(&reuser);
 }

@@ -41,6 +41,7 @@ static void bytes_by(const char *via, const char *recv)
 	cr_expect_eq(fact_u64(line, "sent"), 35000);
 	cr_expect_eq(fact_u64(line, "received"), 35000);
 	expect_closed(&client, line);
+	expect_conserved(0);
 	expect_no_faults();
 	load_end(&server);
 	load_free(&server);
@@ -115,7 +116,43 @@ Test(tcp, accepted_by_a_member)
 	expect_owner(&sock.peer, line, "peer");
 	cr_expect_eq(counter(SL_COUNTER_SOCK_ACCEPT), 1);
 	cr_expect_eq(counter(SL_COUNTER_SOCK_PEER_KNOWN), 1);
+	expect_conserved(0);
 	expect_no_faults();
 	load_free(&server);
+	load_free(&client);
+}
+
+/* connect(AF_UNSPEC), then elsewhere: the record follows, and says that it did. */
+Test(tcp, connected_anew)
+{
+	struct load first, second, client;
+	unsigned int port = server_start(&first, "tcp-server --count 100");
+	unsigned int then = server_start(&second, "tcp-server --count 100");
+	const char *line;
+	struct sl_sock sock;
+
+	load_run(&client, INSIDE,
+		 "tcp-send --server 127.0.0.1:%u --bytes 100 --disconnect --then 127.0.0.1:%u",
+		 port, then);
+	line = fact_next(&client, NULL, "sock");
+	sock = closed_sock(fact_u64(line, "cookie"));
+	expect_owner(&sock.owner, line, "owner");
+	cr_expect_eq(sock.generation, 1);
+	cr_expect(endpoint_is(&sock.remote, INADDR_LOOPBACK, then));
+	cr_expect(endpoint_is(&sock.original, INADDR_LOOPBACK, then));
+	cr_expect(sock.flags & SL_SOCK_ESTABLISHED);
+	cr_expect_leq(sock.connect_ns, sock.established_ns);
+	/* Those of the latest connection: the kernel forgets the counts of the one before. */
+	cr_expect_eq(sock.bytes_sent, 100);
+	cr_expect_eq(sock.error, 0);
+	cr_expect_eq(counter(SL_COUNTER_SOCK_CONNECT), 2);
+	cr_expect_eq(counter(SL_COUNTER_SOCK_DISCONNECT), 1);
+	cr_expect_eq(counter(SL_COUNTER_TUPLE_CREATED), 2);
+	expect_conserved(0);
+	expect_no_faults();
+	load_end(&first);
+	load_end(&second);
+	load_free(&first);
+	load_free(&second);
 	load_free(&client);
 }

@@ -2,6 +2,8 @@
 /* UDP, raw, ping and packet sockets: peers, probes, bytes. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "system/expect.h"
@@ -44,6 +46,7 @@ static void sends(const char *options)
 	cr_expect_eq(fact_u64(line, "sent"), 500);
 	cr_expect_eq(sock.bytes_received, fact_u64(line, "received"), "received %llu: %.500s",
 		     (unsigned long long)sock.bytes_received, line);
+	expect_conserved(0);
 	expect_no_faults();
 	load_end(&server);
 	load_free(&server);
@@ -81,6 +84,8 @@ Test(udp, one_datagram_then_exit)
 	expect_owner(&sock.owner, line, "owner");
 	expect_remote(&sock, port);
 	cr_expect_eq(sock.bytes_sent, 33);
+	expect_conserved(0);
+	expect_no_faults();
 	load_free(&server);
 	load_free(&client);
 }
@@ -97,7 +102,50 @@ Test(udp, probe)
 	cr_expect(sock.flags & SL_SOCK_CONNECTED);
 	cr_expect_not(sock.flags & SL_SOCK_SENT);
 	cr_expect_eq(sock.bytes_sent, 0);
+	expect_conserved(0);
+	expect_no_faults();
 	load_free(&client);
+}
+
+/* Its port was chosen by the first send, after the last hook that saw the socket. */
+static void never_bound(const char *options, const char *any, const char *to)
+{
+	const char *set = world.dir;
+	struct load client, resolve;
+	char local[64], ends[64];
+	const char *line;
+	struct sl_sock sock;
+
+	load_start(&client, INSIDE, "udp-send --server %s --hold %s", to, options);
+	load_await(&client, "open", 1);
+	line = fact_next(&client, NULL, "open");
+	cr_assert(fact_text(line, "local", local, sizeof(local)));
+	cr_assert(live_sock(fact_u64(line, "cookie"), &sock));
+	snprintf(ends, sizeof(ends), "%s:%u", any, ntohs(sock.local.port_be));
+	cr_expect_str_eq(ends, local);
+
+	load_exec(&resolve, OUTSIDE,
+		  (char *[]){ getenv("SLUICE"), "-j", "--set", (char *)set, "sock", "resolve", "udp",
+			      local, (char *)to, NULL });
+	cr_expect_eq(load_end(&resolve), 0, "%s to %s is not found", local, to);
+	snprintf(ends, sizeof(ends), "\"cookie\":\"%llu\"", (unsigned long long)sock.cookie);
+	cr_expect_not_null(strstr(resolve.text, ends), "no %s in %s", ends, resolve.text);
+
+	cr_expect_eq(load_end(&client), 0);
+	expect_conserved(0);
+	expect_no_faults();
+	load_free(&client);
+	load_free(&resolve);
+}
+
+Test(udp, never_bound)
+{
+	never_bound("", "0.0.0.0", "127.0.0.1:9");
+}
+
+Test(udp, never_bound_v6)
+{
+	never_bound("--v6", "[::]", "[::1]:9");
 }
 
 Test(udp, raw_bytes)

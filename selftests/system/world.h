@@ -54,6 +54,9 @@ enum load_where { INSIDE, OUTSIDE };
 /* Starts `sl-load <words of fmt>`; words are separated by single blanks. */
 void load_start(struct load *load, enum load_where where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same, as the process `pid`, which is reused. False when somebody else has it already. */
+bool load_start_as(struct load *load, pid_t pid, enum load_where where, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 /* The same with any program, found by its absolute path. */
 void load_exec(struct load *load, enum load_where where, char *const argv[]);
 /* The same with /bin/sh -c and a command line; ends it, expects 0, skips the test at 77. */
