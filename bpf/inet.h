@@ -15,6 +15,7 @@
 #ifndef SOCK_STREAM
 #define SOCK_STREAM 1
 #define SOCK_DGRAM 2
+#define SOCK_RAW 3
 #endif
 #ifndef IPPROTO_TCP
 #define IPPROTO_ICMP 1

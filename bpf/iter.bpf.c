@@ -11,10 +11,6 @@
 
 #include <sluice/iter.h>
 
-#ifndef SOCK_RAW
-#define SOCK_RAW 3
-#endif
-
 SEC("iter/task")
 int seed_tasks(struct bpf_iter__task *ctx)
 {

@@ -220,6 +220,7 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 		/* connect(AF_UNSPEC) runs no hook: this is how a second connection shows. */
 		tuple_remove(rec);
 		rec->generation++;
+		rec->error = 0;
 		rec->flags &= ~SL_SOCK_ESTABLISHED;
 		count(rec->owner.sandbox, SL_COUNTER_SOCK_DISCONNECT);
 	}
@@ -348,7 +349,8 @@ static __always_inline void sock_read_local(struct sl_sock *rec, struct bpf_sock
 	struct sock *sk = (void *)ctx;
 	__be32 addr_be[4];
 
-	if (rec->local.port_be)
+	/* A raw socket has its protocol where others have their port. */
+	if (rec->local.port_be || rec->type == SOCK_RAW)
 		return;
 	if (rec->family == AF_INET) {
 		endpoint_v4(&rec->local, BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr),

@@ -67,6 +67,7 @@ struct attempt {
 	int error;    /* what it must learn */
 	uint64_t cookie;
 	struct sockaddr_in to;
+	in_port_t then_be; /* not 0: connects once more, to a port that answers, and sends */
 };
 
 static void wait_error(int fd, int expected)
@@ -102,6 +103,11 @@ static void attempt(struct member *self)
 		wait_error(fd, a->error);
 	else
 		member_need(errno == a->error, "expected error");
+	if (a->then_be) {
+		a->to.sin_port = a->then_be;
+		member_need(!connect(fd, (struct sockaddr *)&a->to, sizeof(a->to)), "connect");
+		member_need(send(fd, "hello", 5, MSG_NOSIGNAL) == 5, "send");
+	}
 }
 
 static struct sl_sock attempt_run(struct attempt how, unsigned int port)
@@ -139,6 +145,25 @@ Test(failure, refused_mptcp)
 	expect_failed(&sock, SL_VIEW_REFUSED, ECONNREFUSED);
 	expect_conserved(0);
 	expect_no_faults();
+}
+
+/* Nothing of the first try sticks to the connection that came about. */
+Test(failure, refused_then_connected)
+{
+	struct attempt how = { .error = ECONNREFUSED };
+	struct load server;
+	struct sl_sock sock;
+
+	how.then_be = htons(server_start(&server, "tcp-server --count 1"));
+	sock = attempt_run(how, REFUSING_PORT);
+	cr_expect_str_eq(sl_view_state_name(sl_view_sock_state(&sock)), "closed");
+	cr_expect_eq(sock.error, 0, "%s", strerror(sock.error));
+	cr_expect_eq(sock.generation, 1);
+	cr_expect_eq(sock.bytes_sent, 5);
+	expect_conserved(0);
+	expect_no_faults();
+	load_end(&server);
+	load_free(&server);
 }
 
 /* A listener with a full queue drops SYNs. */

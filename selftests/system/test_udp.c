@@ -156,6 +156,7 @@ Test(udp, raw_bytes)
 	load_run(&client, INSIDE, "raw-send --server 127.0.0.1:0 --bytes 40 --count 3");
 	sock = recorded(&client);
 	cr_expect_eq(sock.type, SOCK_RAW);
+	cr_expect_eq(sock.local.port_be, 0, "its protocol is no port");
 	cr_expect_eq(sock.bytes_sent, 120);
 	load_free(&client);
 }
