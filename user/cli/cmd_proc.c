@@ -278,8 +278,10 @@ static int proc_show(struct sl_cli *cli, const void *values, int argc, char **ar
 
 	(void)values;
 	(void)argc;
-	if (sl_parse_u32(argv[0], 1, INT32_MAX, &list.pid))
-		return sl_err_set(&cli->err, EINVAL, "'%s' is no pid", argv[0]);
+	if (sl_parse_u32(argv[0], 1, INT32_MAX, &list.pid)) {
+		sl_err_set(&cli->err, EINVAL, "'%s' is no pid", argv[0]);
+		return sl_err_hint(&cli->err, "'sluice proc list' lists those that are known");
+	}
 	ret = collect(&query, cli, &each, &list);
 	/* One process has a pid at a time; a row that outlived its process comes before it. */
 	row = ret || !list.rows.count ? NULL : sl_array_at(&list.rows, list.rows.count - 1);

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "cli/commands.h"
 #include "event/watch.h"
 #include "kernel/feature.h"
@@ -57,7 +56,8 @@ struct run {
 	struct sl_enforce *enforce;
 	struct sl_ring *ring;
 	FILE *json;
-	sigset_t old_mask;
+	struct sl_run_signals signals;
+	bool started; /* the command was executed */
 };
 
 static int open_events(struct run *run)
@@ -67,7 +67,11 @@ static int open_events(struct run *run)
 	if (!name)
 		return 0;
 	run->json = strcmp(name, "-") ? fopen(name, "we") : stdout;
-	return run->json ? 0 : sl_err_sys(&run->cli->err, errno, "can't write events to '%s'", name);
+	if (run->json)
+		return 0;
+	sl_err_sys(&run->cli->err, errno, "can't write events to '%s'", name);
+	return sl_err_hint(&run->cli->err, "--events takes a file that can be made, or - for "
+					   "stdout");
 }
 
 static int open_policy(struct run *run)
@@ -98,9 +102,12 @@ static int start_stream(struct run *run)
 		.fn = run->summary ? sl_summary_add : NULL,
 		.arg = run->summary,
 	};
+	struct sl_output terminal;
 	unsigned int old;
 	int rc;
 
+	sl_output_init(&terminal, stderr);
+	so.width = terminal.width;
 	if (!run->json && !run->options->watch)
 		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE) | SL_EVENT_BIT(SL_EVENT_DECISION);
 	rc = sl_event_stream_new(&run->stream, &ops, &so);
@@ -136,12 +143,13 @@ static int run_in_world(struct run *run, char **argv)
 				      &run->cli->err);
 	if (rc)
 		return rc;
-	rc = sl_run_child_start(&pid, run->world.cgroup, &user, &run->old_mask, argv, &exec_failed,
+	rc = sl_run_child_start(&pid, run->world.cgroup, &user, &run->signals, argv, &exec_failed,
 				&run->cli->err);
 	if (rc && exec_failed) {
 		sl_error_print(&run->cli->output, &run->cli->err);
 		return run->cli->err.code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 	}
+	run->started = !rc;
 	rc = rc ?: sl_run_loop(&run->world, run->ring, run->stream, pid, run->options->wait_all,
 			       &status, &run->cli->err);
 	return rc ? rc : exit_status(status);
@@ -157,11 +165,35 @@ static void run_free(struct run *run)
 		fclose(run->json);
 }
 
+/*
+ * The end of what was started: the rest of the events, the table, the world. An exec that
+ * failed was no run: its message stands alone.
+ */
+static int finish(struct run *run, int status)
+{
+	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0;
+
+	if (run->summary && status >= 0 && run->started)
+		sl_summary_print(run->summary, stderr);
+	sl_ring_free(&run->ring);
+	sl_run_world_end(&run->world);
+	if (!rc || status < 0)
+		return status;
+	/* What is left in the buffer can't be written either: one message is enough. */
+	if (run->json)
+		clearerr(run->json);
+	sl_err_sys(&run->cli->err, -rc, "events are missing: can't write them to '%s'",
+		   run->options->events ? run->options->events : "stderr");
+	if (!status)
+		return rc;
+	sl_error_print(&run->cli->output, &run->cli->err);
+	return status;
+}
+
 static int run_command(struct sl_cli *cli, const void *values, int argc, char **argv)
 {
 	struct run run = { .options = values, .cli = cli };
-	sigset_t signals;
-	int rc, finish;
+	int rc;
 
 	(void)argc;
 	rc = sl_feature_require(&cli->err);
@@ -173,21 +205,12 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 		run_free(&run);
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");
 	}
-	sl_run_signals(&signals);
-	sigprocmask(SIG_BLOCK, &signals, &run.old_mask);
+	sl_run_signals_take(&run.signals);
 	rc = sl_run_world_make(&run.world, NULL, &cli->err);
-	if (!rc) {
-		rc = run_in_world(&run, argv);
-		finish = run.stream ? sl_event_stream_finish(run.stream) : 0;
-		if (finish)
-			sl_log_error("writing events: %s", strerror(-finish));
-		if (run.summary && rc >= 0)
-			sl_summary_print(run.summary, stderr);
-		sl_ring_free(&run.ring);
-		sl_run_world_end(&run.world);
-	}
+	if (!rc)
+		rc = finish(&run, run_in_world(&run, argv));
 	run_free(&run);
-	sigprocmask(SIG_SETMASK, &run.old_mask, NULL);
+	sl_run_signals_restore(&run.signals);
 	return rc;
 }
 

@@ -90,13 +90,13 @@ static int check_name(struct sl_cli *cli, const char *name)
 {
 	if (!name)
 		return 0;
-	if (!*name || strlen(name) >= SL_SANDBOX_NAME_MAX)
-		return sl_err_set(&cli->err, EINVAL, "--name: 1 to %d bytes are expected",
-				  SL_SANDBOX_NAME_MAX - 1);
-	/* It would be taken for an id, or for a path. */
-	if (strspn(name, "0123456789") == strlen(name) || strchr(name, '/'))
-		return sl_err_set(&cli->err, EINVAL, "--name: a name is no number and has no '/'");
-	return 0;
+	/* A number would be taken for an id, a '/' for a path. */
+	if (*name && strlen(name) < SL_SANDBOX_NAME_MAX &&
+	    strspn(name, "0123456789") < strlen(name) && !strchr(name, '/'))
+		return 0;
+	sl_err_set(&cli->err, EINVAL, "--name: '%.80s' can't be a sandbox's name", name);
+	return sl_err_hint(&cli->err, "1 to %d bytes are expected, no number, no '/'",
+			   SL_SANDBOX_NAME_MAX - 1);
 }
 
 static int sandbox_print(struct sl_cli *cli, const struct sl_sandbox *sandbox)
@@ -128,8 +128,10 @@ static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char
 	int ret;
 
 	(void)argc;
-	if (options->ring_bytes > 1U << 30)
-		return sl_err_set(&cli->err, ERANGE, "--ring-bytes: 1G is the largest");
+	if (options->ring_bytes > 1U << 30) {
+		sl_err_set(&cli->err, ERANGE, "--ring-bytes: the size is out of range");
+		return sl_err_hint(&cli->err, "1G is the largest");
+	}
 	set.ring_bytes = (unsigned int)options->ring_bytes;
 	ret = check_name(cli, options->name);
 	if (ret)

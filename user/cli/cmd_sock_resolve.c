@@ -178,11 +178,15 @@ static int parse_arguments(struct sl_cli *cli, const struct resolve_options *opt
 	int ret;
 
 	ends->udp = !strcmp(argv[0], "udp");
-	if (!ends->udp && strcmp(argv[0], "tcp") != 0)
-		return sl_err_set(&cli->err, EINVAL, "'%s' is neither tcp nor udp", argv[0]);
-	if (options->netns && sl_parse_u64(options->netns, 1, UINT64_MAX, &netns))
-		return sl_err_set(&cli->err, EINVAL, "'%s' is no cookie of a network namespace",
-				  options->netns);
+	if (!ends->udp && strcmp(argv[0], "tcp") != 0) {
+		sl_err_set(&cli->err, EINVAL, "'%s' is neither tcp nor udp", argv[0]);
+		return sl_err_hint(&cli->err, "only these have two ends that tell an owner");
+	}
+	if (options->netns && sl_parse_u64(options->netns, 1, UINT64_MAX, &netns)) {
+		sl_err_set(&cli->err, EINVAL, "'%s' is no cookie of a network namespace",
+			   options->netns);
+		return sl_err_hint(&cli->err, "'sluice sock show' prints it as netns_cookie");
+	}
 	ends->netns_cookie = netns;
 	ret = parse_end(cli, argv[1], &ends->local);
 	return ret ? ret : parse_end(cli, argv[2], &ends->remote);

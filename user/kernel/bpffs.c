@@ -17,6 +17,9 @@
 /* Deepest nesting of a set's directories: <dir>/sandbox/<id>/<pin>. */
 #define BPFFS_DEPTH 4
 
+/* How often a directory that others remove meanwhile is made again. */
+#define MKDIR_TRIES 1000
+
 int sl_bpffs_mount(struct sl_err *err)
 {
 	struct statfs fs;
@@ -31,25 +34,42 @@ int sl_bpffs_mount(struct sl_err *err)
 	return 0;
 }
 
-int sl_bpffs_mkdirs(const char *path, struct sl_err *err)
+/* Makes the directories of `path` below the mount point, one by one. 0 or -errno. */
+static int make_dirs(const char *path)
 {
 	char part[PATH_MAX];
 	char *slash = part + strlen(SL_BPFFS);
 
-	if (strncmp(path, SL_BPFFS "/", strlen(SL_BPFFS) + 1) || strlen(path) >= sizeof(part)) {
-		sl_err_set(err, EINVAL, "'%s' is not below " SL_BPFFS, path);
-		return sl_err_hint(err, "a set is a directory of pins: name one below " SL_BPFFS);
-	}
 	strcpy(part, path);
 	while ((slash = strchr(slash + 1, '/'))) {
 		*slash = '\0';
 		if (mkdir(part, 0700) && errno != EEXIST)
-			return sl_err_sys(err, errno, "can't make '%s'", part);
+			return -errno;
 		*slash = '/';
 	}
-	if (mkdir(part, 0700) && errno != EEXIST)
-		return sl_err_sys(err, errno, "can't make '%s'", part);
-	return 0;
+	return mkdir(part, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+int sl_bpffs_mkdirs(const char *path, struct sl_err *err)
+{
+	int rc = -ENOENT;
+
+	if (strncmp(path, SL_BPFFS "/", strlen(SL_BPFFS) + 1) || strlen(path) >= PATH_MAX) {
+		sl_err_set(err, EINVAL, "'%s' is not below " SL_BPFFS, path);
+		return sl_err_hint(err, "a set is a directory of pins: name one below " SL_BPFFS);
+	}
+	/* Who removes the last set removes the directory of all sets too (invariant 1). */
+	for (int i = 0; i < MKDIR_TRIES && rc == -ENOENT; i++)
+		rc = make_dirs(path);
+	return rc ? sl_err_sys(err, -rc, "can't make '%s'", path) : 0;
+}
+
+bool sl_bpffs_is(int fd, const char *path)
+{
+	struct stat open_one, named;
+
+	return !fstat(fd, &open_one) && !stat(path, &named) && open_one.st_ino == named.st_ino &&
+	       open_one.st_dev == named.st_dev;
 }
 
 static int remove_at(int parent, const char *name, int depth)
@@ -91,5 +111,7 @@ int sl_bpffs_remove(const char *path, struct sl_err *err)
 		rc = remove_at(fd, SL_SET_LINKS, BPFFS_DEPTH);
 	if (!rc)
 		rc = remove_at(AT_FDCWD, path, BPFFS_DEPTH);
+	if (!rc && !strncmp(path, SL_SET_ROOT "/", strlen(SL_SET_ROOT "/")))
+		(void)rmdir(SL_SET_ROOT); /* refused while there is another set */
 	return rc ? sl_err_sys(err, -rc, "can't remove '%s'", path) : 0;
 }

@@ -22,6 +22,9 @@
 /* A bucket has 6 places for live connections: 1.5 a slot. */
 #define SLOTS_PER_BUCKET 4
 
+/* How often a set's directory is made again when another process has just removed it. */
+#define LOCK_TRIES 1000
+
 static void cleanup_skel(struct sluice_bpf **skel)
 {
 	sluice_bpf__destroy(*skel);
@@ -293,6 +296,31 @@ static int load(struct sluice_bpf **out, const struct sl_set_options *options, s
 	return 0;
 }
 
+/*
+ * Makes the directory and locks it before it holds anything, so that nobody takes it for
+ * a stale one (invariant 2). Who did so in between holds it for a moment, to remove it.
+ */
+static int lock_new(int *out, const char *dir, struct sl_err *err)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		_cleanup_fd_ int fd = -1;
+		int rc = sl_bpffs_mkdirs(dir, err);
+
+		if (rc)
+			return rc;
+		fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT)
+			continue;
+		if (fd < 0 || flock(fd, LOCK_EX))
+			return sl_err_sys(err, errno, "can't lock '%s'", dir);
+		if (!sl_bpffs_is(fd, dir))
+			continue;
+		*out = TAKE_FD(fd);
+		return 0;
+	}
+	return sl_err_set(err, EBUSY, "'%s' is removed as often as it is made", dir);
+}
+
 int sl_set_create(struct sl_set **out, const char *dir, const struct sl_set_options *options,
 		  struct sl_err *err)
 {
@@ -306,13 +334,9 @@ int sl_set_create(struct sl_set **out, const char *dir, const struct sl_set_opti
 		return rc;
 	if (!access(dir, F_OK))
 		return sl_err_set(err, EEXIST, "there is a set at '%s' already", dir);
-	rc = sl_bpffs_mkdirs(dir, err);
+	rc = lock_new(&lock, dir, err);
 	if (rc)
 		return rc;
-	/* Locked before it holds anything, so nobody takes it for a stale one (invariant 2). */
-	lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB))
-		return sl_err_sys(err, errno, "can't lock '%s'", dir);
 	rc = load(&skel, options ? options : &defaults, err);
 	rc = rc ?: pin_all(skel, dir, err);
 	rc = rc ?: sl_set_open(out, dir, err);

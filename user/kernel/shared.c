@@ -30,13 +30,29 @@ static int lock_fd(int fd, struct sl_err *err)
 	return sl_err_hint(err, "look for a sluice command that hangs, and end it");
 }
 
+static int open_parent(int *out, const char *parent, bool create, struct sl_err *err)
+{
+	int rc = create ? sl_bpffs_mount(err) : 0;
+	int fd;
+
+	if (!rc && create && strcmp(parent, SL_BPFFS) != 0)
+		rc = sl_bpffs_mkdirs(parent, err);
+	if (rc)
+		return rc;
+	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return sl_err_sys(err, errno, "can't open '%s'", parent);
+	*out = fd;
+	return 0;
+}
+
 /* Locks the directory that holds the set; it is made when `create`. */
 static int lock_parent(int *out, const char *dir, bool create, struct sl_err *err)
 {
 	_cleanup_fd_ int fd = -1;
 	char parent[PATH_MAX];
 	char *slash;
-	int rc = 0;
+	int rc;
 
 	if (strlen(dir) >= sizeof(parent))
 		return sl_err_sys(err, ENAMETOOLONG, "'%s'", dir);
@@ -47,17 +63,11 @@ static int lock_parent(int *out, const char *dir, bool create, struct sl_err *er
 		return sl_err_hint(err, "the default is " SL_SET_DEFAULT);
 	}
 	*slash = '\0';
-	if (create) {
-		rc = sl_bpffs_mount(err);
-		if (!rc && strcmp(parent, SL_BPFFS))
-			rc = sl_bpffs_mkdirs(parent, err);
-	}
-	if (rc)
-		return rc;
-	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return sl_err_sys(err, errno, "can't open '%s'", parent);
-	rc = lock_fd(fd, err);
+	do {
+		sl_cleanup_fd(&fd);
+		rc = open_parent(&fd, parent, create, err);
+		rc = rc ? rc : lock_fd(fd, err);
+	} while (!rc && !sl_bpffs_is(fd, parent)); /* the last set of all went meanwhile */
 	if (!rc)
 		*out = TAKE_FD(fd);
 	return rc;

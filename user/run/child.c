@@ -23,6 +23,12 @@ static void user_of(struct sl_run_user *user, const struct passwd *pw)
 	snprintf(user->home, sizeof(user->home), "%s", pw->pw_dir);
 }
 
+static int user_hint(struct sl_err *err, int rc)
+{
+	sl_err_hint(err, "--user takes a name of this system, or numbers: 1000:1000");
+	return rc;
+}
+
 int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *err)
 {
 	const struct passwd *pw;
@@ -51,12 +57,12 @@ int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *
 	} else {
 		pw = getpwnam(word);
 		if (!pw)
-			return sl_err_set(err, ENOENT, "there is no user '%s'", word);
+			return user_hint(err, sl_err_set(err, ENOENT, "there is no user '%s'", word));
 		user_of(user, pw);
 	}
 	if (colon) {
 		if (sl_parse_u32(colon, 0, UINT32_MAX - 1, &id))
-			return sl_err_set(err, EINVAL, "'%s' is no group id", colon);
+			return user_hint(err, sl_err_set(err, EINVAL, "'%s' is no group id", colon));
 		user->gid = id;
 	}
 	return 0;
@@ -86,7 +92,7 @@ static int become(const struct sl_run_user *user)
 }
 
 static _Noreturn void child_main(const char *cgroup, const struct sl_run_user *user,
-				 const sigset_t *mask, char **argv, int report)
+				 const struct sl_run_signals *signals, char **argv, int report)
 {
 	struct failure failure = { .step = 0 };
 
@@ -97,7 +103,7 @@ static _Noreturn void child_main(const char *cgroup, const struct sl_run_user *u
 	}
 	if (!failure.code) {
 		failure.step = 2;
-		sigprocmask(SIG_SETMASK, mask, NULL);
+		sl_run_signals_restore(signals);
 		execvp(argv[0], argv);
 		failure.code = errno;
 	}
@@ -106,7 +112,8 @@ static _Noreturn void child_main(const char *cgroup, const struct sl_run_user *u
 }
 
 int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user *user,
-		       const sigset_t *mask, char **argv, bool *exec_failed, struct sl_err *err)
+		       const struct sl_run_signals *signals, char **argv, bool *exec_failed,
+		       struct sl_err *err)
 {
 	static const char *const steps[] = { "can't enter the sandbox's cgroup",
 					     "can't become the user", NULL };
@@ -120,7 +127,7 @@ int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user 
 		return sl_err_sys(err, errno, "can't make a pipe");
 	child = fork();
 	if (!child)
-		child_main(cgroup, user, mask, argv, fds[1]);
+		child_main(cgroup, user, signals, argv, fds[1]);
 	close(fds[1]);
 	if (child < 0) {
 		close(fds[0]);
@@ -139,6 +146,7 @@ int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user 
 	if (!*exec_failed)
 		return sl_err_sys(err, failure.code, "%s", steps[failure.step]);
 	sl_err_sys(err, failure.code, "can't run '%s'", argv[0]);
-	return failure.code == ENOENT ? sl_err_hint(err, "give a path, or a name found in PATH") :
-					-failure.code;
+	return sl_err_hint(err, failure.code == ENOENT ?
+					"give a path, or a name found in PATH" :
+					"it must be a program that the command's user may execute");
 }

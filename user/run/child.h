@@ -3,11 +3,11 @@
 #ifndef SLUICE_USER_RUN_CHILD_H
 #define SLUICE_USER_RUN_CHILD_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/signals.h"
 
 /* Who the command runs as. */
 struct sl_run_user {
@@ -25,11 +25,12 @@ struct sl_run_user {
 int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *err);
 
 /*
- * Forks, enters the cgroup, becomes the user, restores the signal mask, execs. Returns
+ * Forks, enters the cgroup, becomes the user, restores the signals, execs. Returns
  * after the exec has succeeded, with *pid; otherwise -errno of what failed, the child
  * reaped, and *exec_failed says whether it was the exec itself.
  */
 int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user *user,
-		       const sigset_t *mask, char **argv, bool *exec_failed, struct sl_err *err);
+		       const struct sl_run_signals *signals, char **argv, bool *exec_failed,
+		       struct sl_err *err);
 
 #endif

@@ -12,15 +12,11 @@
 #include "base/log.h"
 #include "event/consume.h"
 #include "kernel/cgroup.h"
+#include "run/left.h"
+#include "run/signals.h"
 
 /* With --wait-all: how often the cgroup is looked at once the command has ended. */
 #define POPULATED_MS 50
-
-/* Rounds of 1 ms that killed processes get to be gone. */
-#define KILL_ROUNDS 5000
-
-/* Processes that are named when they are killed. */
-#define NAMED_MAX 10
 
 struct loop {
 	struct sl_run_world *world;
@@ -30,15 +26,6 @@ struct loop {
 	int status;
 	bool ended;
 };
-
-void sl_run_signals(sigset_t *signals)
-{
-	static const int passed[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD };
-
-	sigemptyset(signals);
-	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
-		sigaddset(signals, passed[i]);
-}
 
 static void take_signals(struct loop *loop)
 {
@@ -51,7 +38,7 @@ static void take_signals(struct loop *loop)
 			continue;
 		}
 		/* The terminal has sent its own to the command as well. */
-		if (info.ssi_code == SI_KERNEL &&
+		if (!loop->ended && info.ssi_code == SI_KERNEL &&
 		    (info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT))
 			continue;
 		if (!loop->ended)
@@ -66,30 +53,6 @@ static bool populated(const struct loop *loop)
 	bool value = false;
 
 	return !sl_cgroup_populated(loop->world->cgroup, &value) && value;
-}
-
-static int name_left(const struct sl_process *process, void *arg)
-{
-	int *named = arg;
-
-	if ((*named)++ < NAMED_MAX)
-		sl_log_notice("killed %u (%.*s), which the command had left running",
-			      process->key.tgid, SL_COMM_LEN, process->comm);
-	return 0;
-}
-
-static void kill_left(struct loop *loop)
-{
-	int named = 0;
-
-	if (!populated(loop))
-		return;
-	sl_procs_each(loop->world->set, name_left, &named);
-	if (named > NAMED_MAX)
-		sl_log_notice("and %d more", named - NAMED_MAX);
-	sl_cgroup_kill(loop->world->cgroup);
-	for (int i = 0; i < KILL_ROUNDS && populated(loop); i++)
-		poll(NULL, 0, 1);
 }
 
 static int run_until_end(struct loop *loop, bool wait_all)
@@ -128,7 +91,7 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	sigset_t signals;
 	int rc;
 
-	sl_run_signals(&signals);
+	sl_run_signals_passed(&signals);
 	loop.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (loop.signal_fd < 0)
 		return sl_err_sys(err, errno, "signalfd");
@@ -136,7 +99,7 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	close(loop.signal_fd);
 	if (rc)
 		return sl_err_sys(err, -rc, "following the command");
-	kill_left(&loop);
+	sl_run_kill_left(world);
 	rc = sl_consume(&loop.consumer);
 	if (rc)
 		return sl_err_sys(err, -rc, "reading the ring buffer");

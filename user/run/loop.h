@@ -3,16 +3,12 @@
 #ifndef SLUICE_USER_RUN_LOOP_H
 #define SLUICE_USER_RUN_LOOP_H
 
-#include <signal.h>
-
 #include "event/stream.h"
 #include "kernel/ring.h"
 #include "run/world.h"
 
-/* Signals that are passed on to the command. To be blocked before it is started. */
-void sl_run_signals(sigset_t *signals);
-
 /*
+ * To be called with the signals taken (run/signals.h); they are passed on to the command.
  * Runs until the command `pid` has ended; *status is what waitpid(2) says. With
  * `wait_all` until nothing is left in the cgroup, else what is left is killed and named.
  */

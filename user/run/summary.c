@@ -172,8 +172,9 @@ int sl_summary_print(struct sl_summary *summary, FILE *file)
 	qsort(rows, n, sizeof(*rows), by_count);
 	records.count = n < SL_SUMMARY_SHOWN ? n : SL_SUMMARY_SHOWN;
 	sl_output_init(&output, file);
-	fprintf(file, "\nsluice: %llu sockets, %llu of them unused\n",
-		(unsigned long long)summary->sockets, (unsigned long long)summary->unused);
+	fprintf(file, "\nsluice: %llu socket%s, %llu of them unused\n",
+		(unsigned long long)summary->sockets, summary->sockets == 1 ? "" : "s",
+		(unsigned long long)summary->unused);
 	if (n)
 		rc = sl_print_list(&output, row_fields, &records);
 	if (n > records.count || summary->beyond)

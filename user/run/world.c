@@ -11,37 +11,35 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "kernel/bpffs.h"
 #include "kernel/cgroup.h"
 
 #define RUN_PREFIX "run-"
 
+/* In the directory of the set: a link to the cgroup. */
+#define CGROUP_LINK "cgroup"
+
 /* How long killed processes may take to be gone before their cgroup is left behind. */
 #define DESTROY_MS 5000
 
-static int stale_cgroup(const struct sl_sandbox *sandbox, void *arg)
+static int cgroup_link(char out[PATH_MAX], const char *dir)
 {
-	char path[2 * PATH_MAX];
-	unsigned long long id = 0;
-	int fd = -1;
-
-	snprintf(path, sizeof(path), "%s%s", (const char *)arg, sandbox->cgroup);
-	/* Only the very cgroup: another may have been made at its path. */
-	if (!sl_cgroup_open(&fd, path, NULL) && !sl_cgroup_id(&id, fd) && id == sandbox->cgroup_id)
-		sl_cgroup_destroy(path, DESTROY_MS);
-	sl_cleanup_fd(&fd);
-	return 0;
+	return snprintf(out, PATH_MAX, "%s/" CGROUP_LINK, dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 static void remove_stale(const char *dir)
 {
 	_cleanup_fd_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_cleanup_(sl_set_free) struct sl_set *set = NULL;
-	char mount[PATH_MAX];
+	char link[PATH_MAX], cgroup[PATH_MAX];
+	ssize_t len;
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) || !sl_bpffs_is(fd, dir))
 		return;
-	if (!sl_set_open(&set, dir, NULL) && !sl_cgroup_mount(mount, sizeof(mount), NULL))
-		sl_sandbox_each(set, stale_cgroup, mount);
+	len = cgroup_link(link, dir) ? -1 : readlink(link, cgroup, sizeof(cgroup) - 1);
+	if (len > 0) {
+		cgroup[len] = '\0';
+		sl_cgroup_destroy(cgroup, DESTROY_MS);
+	}
 	if (!sl_set_destroy(dir, NULL))
 		sl_log_notice("removed what a killed run had left at %s", dir);
 }
@@ -104,22 +102,28 @@ static int keeper_start(struct sl_run_world *world, struct sl_err *err)
 	return 0;
 }
 
-static int world_fill(struct sl_run_world *world, const char *name, struct sl_err *err)
+/* Where the cgroup will be, told to whoever has to clean up before there is one. */
+static int name_cgroup(struct sl_run_world *world, struct sl_err *err)
 {
-	char self[PATH_MAX - 64];
-	int rc;
+	char self[PATH_MAX - 64], link[PATH_MAX];
+	int rc = sl_cgroup_self(self, sizeof(self), err);
 
-	rc = sl_cgroup_self(self, sizeof(self), err);
 	if (rc)
 		return rc;
 	snprintf(world->cgroup, sizeof(world->cgroup), "%s/sluice-run-%d", self, getpid());
-	rc = sl_cgroup_create(world->cgroup, err);
-	if (rc) {
-		world->cgroup[0] = '\0';
-		return rc;
-	}
-	rc = sl_sandbox_attach(world->set, world->cgroup, name, &world->sandbox, err);
-	return rc ? rc : keeper_start(world, err);
+	rc = cgroup_link(link, world->dir);
+	if (!rc && symlink(world->cgroup, link))
+		rc = -errno;
+	return rc ? sl_err_sys(err, -rc, "can't note the cgroup in '%s'", world->dir) : 0;
+}
+
+static int world_fill(struct sl_run_world *world, const char *name, struct sl_err *err)
+{
+	int rc = name_cgroup(world, err);
+
+	rc = rc ? rc : keeper_start(world, err);
+	rc = rc ? rc : sl_cgroup_create(world->cgroup, err);
+	return rc ? rc : sl_sandbox_attach(world->set, world->cgroup, name, &world->sandbox, err);
 }
 
 int sl_run_world_make(struct sl_run_world *world, const char *name, struct sl_err *err)

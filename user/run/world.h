@@ -4,7 +4,8 @@
  * a keeper process that kills the cgroup and removes both when `sluice run` dies.
  *
  * What a killed run and a killed keeper leave is found by the next run: a private set
- * whose directory nobody locks.
+ * whose directory nobody locks. A symbolic link in it names the cgroup, and is there
+ * before the cgroup is.
  */
 #ifndef SLUICE_USER_RUN_WORLD_H
 #define SLUICE_USER_RUN_WORLD_H
