@@ -141,6 +141,16 @@ unsigned int map_rows(enum sl_map map)
 	return n;
 }
 
+unsigned int watched_events(void)
+{
+	struct sl_config config;
+	__u32 zero = 0;
+
+	cr_assert_eq(bpf_map_lookup_elem(sl_set_map_fd(world.set, SL_MAP_CONFIG), &zero, &config),
+		     0);
+	return config.events;
+}
+
 struct sl_counters counters(void)
 {
 	struct sl_counters out = {};

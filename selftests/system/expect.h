@@ -25,6 +25,9 @@ bool process_by_pid(uint64_t pid, struct sl_process *out);
 /* Entries of a hash map of the set. */
 unsigned int map_rows(enum sl_map map);
 
+/* Kinds of events that are made for a reader: not 0 once it has begun. */
+unsigned int watched_events(void);
+
 struct sl_counters counters(void);
 uint64_t counter(enum sl_counter which);
 /* Fails when a counter of a fault is not 0. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Lines of JSON: each a document by itself, with the fields that are promised. */
-#include <bpf/bpf.h>
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -175,13 +174,8 @@ Test(cli_events, run_writes_lines)
 
 static bool is_watched(void *arg)
 {
-	struct sl_config config;
-	__u32 zero = 0;
-
 	(void)arg;
-	cr_assert_eq(bpf_map_lookup_elem(sl_set_map_fd(world.set, SL_MAP_CONFIG), &zero, &config),
-		     0);
-	return config.events != 0;
+	return watched_events() != 0;
 }
 
 Test(cli_events, watch_prints_lines)

@@ -144,8 +144,6 @@ static int status_run(struct sl_cli *cli, const void *values, int argc, char **a
 
 	(void)argc;
 	(void)argv;
-	if (ret == -EPERM || ret == -EACCES)
-		sl_err_hint(&cli->err, "run as root");
 	if (!ret)
 		ret = status_print(cli, &live);
 	if (ret)

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where sluice can't work: one message that says why, and the next step. */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "kernel/cgroup.h"
+#include "system/cli.h"
+#include "system/expect.h"
+
+TestSuite(cli_bad, .init = world_up, .fini = world_down, .timeout = 120);
+
+static bool is_watched(void *arg)
+{
+	(void)arg;
+	return watched_events() != 0;
+}
+
+static void must(int ret)
+{
+	if (ret)
+		_exit(98);
+}
+
+static void own_mounts(void)
+{
+	must(unshare(CLONE_NEWNS));
+	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
+}
+
+static void be_nobody(void)
+{
+	must(setgid(65534));
+	must(setuid(65534));
+}
+
+static void no_btf(void)
+{
+	own_mounts();
+	must(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL));
+}
+
+static void no_cgroup2(void)
+{
+	char point[PATH_MAX];
+
+	own_mounts();
+	must(sl_cgroup_mount(point, sizeof(point), NULL));
+	must(umount2(point, MNT_DETACH));
+}
+
+static void no_bpffs(void)
+{
+	own_mounts();
+	must(umount2(SL_BPFFS, MNT_DETACH));
+}
+
+static void no_place_for_bpffs(void)
+{
+	own_mounts();
+	must(mount("none", "/sys/fs", "tmpfs", 0, NULL));
+}
+
+static void little_memlock(void)
+{
+	struct rlimit limit = { 8 << 20, 8 << 20 };
+
+	must(setrlimit(RLIMIT_MEMLOCK, &limit));
+}
+
+Test(cli_bad, nobody)
+{
+	struct cli cli;
+
+	CLI_BEFORE(&cli, be_nobody, "run", "--", "true");
+	cli_expect_error(&cli, 125, "not enough privilege");
+	cli_free(&cli);
+	CLI_BEFORE(&cli, be_nobody, "--set", world.dir, "sandbox", "attach", world.cgroup);
+	cli_expect_error(&cli, 1, "not enough privilege");
+	cli_free(&cli);
+	/* Not "nothing is attached", which would be a guess. */
+	CLI_BEFORE(&cli, be_nobody, "--set", world.dir, "sock", "list");
+	cli_expect_error(&cli, 1, "Permission denied");
+	cli_free(&cli);
+	CLI_BEFORE(&cli, be_nobody, "--set", world.dir, "status");
+	cli_expect_error(&cli, 1, "Permission denied");
+	cli_free(&cli);
+	CLI_BEFORE(&cli, be_nobody, "--set", world.dir, "sandbox", "list");
+	cli_expect_error(&cli, 1, "Permission denied");
+	cli_free(&cli);
+	CLI_BEFORE(&cli, be_nobody, "--set", world.dir, "sandbox", "detach", "1");
+	cli_expect_error(&cli, 1, "Permission denied");
+	cli_free(&cli);
+}
+
+Test(cli_bad, no_btf)
+{
+	struct cli cli;
+
+	CLI_BEFORE(&cli, no_btf, "run", "--", "true");
+	cli_expect_error(&cli, 125, "BTF");
+	cli_free(&cli);
+	CLI_BEFORE(&cli, no_btf, "--set", world.dir, "sandbox", "attach", world.cgroup);
+	cli_expect_error(&cli, 1, "BTF");
+	cli_free(&cli);
+}
+
+Test(cli_bad, no_cgroup2)
+{
+	struct cli cli;
+
+	CLI_BEFORE(&cli, no_cgroup2, "run", "--", "true");
+	cli_expect_error(&cli, 125, "cgroup2");
+	cr_expect(run_left_nothing(cli.pid));
+	cli_free(&cli);
+	CLI_BEFORE(&cli, no_cgroup2, "--set", world.dir, "sandbox", "attach", "some");
+	cli_expect_error(&cli, 1, "cgroup2");
+	cli_free(&cli);
+}
+
+Test(cli_bad, bpffs)
+{
+	struct cli cli;
+
+	/* Root can mount it, and does. */
+	CLI_BEFORE(&cli, no_bpffs, "run", "-q", "--", "true");
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	cr_expect_str_eq(cli.err, "");
+	cli_free(&cli);
+	CLI_BEFORE(&cli, no_place_for_bpffs, "run", "--", "true");
+	cr_expect_eq(cli.status, 125);
+	cr_expect_eq(text_count(cli.err, "\n"), 2, "%s", cli.err);
+	cli_free(&cli);
+}
+
+/* Memory of programs and maps has not been counted against this limit since 5.11. */
+Test(cli_bad, little_memlock)
+{
+	struct cli cli;
+
+	CLI_BEFORE(&cli, little_memlock, "run", "-q", "--", "true");
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	cr_expect_str_eq(cli.err, "");
+	cli_free(&cli);
+}
+
+Test(cli_bad, words)
+{
+	static const struct {
+		const char *argv[8];
+		int status;
+		const char *text;
+	} cases[] = {
+		{ { "sluice", "nonsense" }, 2, "'nonsense'" },
+		{ { "sluice", "sock" }, 2, "no command named" },
+		{ { "sluice", "--nonsense" }, 2, "--nonsense" },
+		{ { "sluice", "-Z" }, 2, "-Z" },
+		{ { "sluice", "version", "x" }, 2, "too many arguments" },
+		{ { "sluice", "sandbox", "attach" }, 2, "too few arguments" },
+		{ { "sluice", "sandbox", "attach", "x", "--max-procs", "0" }, 2, "--max-procs" },
+		{ { "sluice", "sandbox", "attach", "x", "--max-procs", "12x" }, 2, "--max-procs" },
+		{ { "sluice", "sandbox", "attach", "x", "--max-procs", "-1" }, 2, "--max-procs" },
+		{ { "sluice", "sandbox", "attach", "x", "--ring-bytes", "1X" }, 2, "--ring-bytes" },
+		{ { "sluice", "sandbox", "attach", "x", "--ring-bytes", "2G" }, 1, "--ring-bytes" },
+		{ { "sluice", "sandbox", "attach", "x", "--name", "7" }, 1, "--name" },
+		{ { "sluice", "sandbox", "attach", "x", "--name", "a/b" }, 1, "--name" },
+		{ { "sluice", "sandbox", "attach", "there-is-none" }, 1, "there-is-none" },
+		{ { "sluice", "sandbox", "attach", "/there/is/none" }, 1, "/there/is/none" },
+		{ { "sluice", "sandbox", "attach", "/tmp" }, 1, "not a cgroup2 directory" },
+		{ { "sluice", "sandbox", "attach", "/etc/passwd" }, 1, "/etc/passwd" },
+		{ { "sluice", "sandbox", "attach", "/" }, 1, "'/'" },
+		{ { "sluice", "event", "watch", "-k", "nonsense" }, 2, "nonsense" },
+		{ { "sluice", "event", "watch", "-n", "0" }, 2, "--count" },
+		{ { "sluice", "status", "--timeout", "soon" }, 2, "--timeout" },
+		{ { "sluice", "completion", "zsh" }, 2, "zsh" },
+		{ { "sluice", "sock", "show", "x" }, 1, "'x'" },
+		{ { "sluice", "sock", "resolve", "tcp", "a", "b" }, 1, "'a'" },
+		{ { "sluice", "sock", "resolve", "icmp", "1.1.1.1:1", "1.1.1.1:2" }, 1, "'icmp'" },
+		{ { "sluice", "proc", "show", "x" }, 1, "'x'" },
+		{ { "sluice", "run", "--user", "no-such-user", "--", "true" }, 125, "no-such-user" },
+		{ { "sluice", "run", "--user", "0:x", "--", "true" }, 125, "'x'" },
+		{ { "sluice", "run", "-e" }, 125, "-e needs a value" },
+		{ { "sluice", "run", "--nonsense", "true" }, 125, "--nonsense" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cli cli;
+
+		cli_start(&cli, NULL, cases[i].argv);
+		cli_end(&cli);
+		cli_expect_error(&cli, cases[i].status, cases[i].text);
+		cli_free(&cli);
+	}
+}
+
+/* S12: what a reader that stands still misses is exactly what is counted as lost. */
+Test(cli_bad, reader_that_stands_still, .init = NULL)
+{
+	const struct sl_set_options options = { .ring_bytes = 4096 };
+	struct json_object *json;
+	struct sl_counters now;
+	uint64_t read = 0, lost = 0;
+	struct load server, churn;
+	const char *text;
+	unsigned int port;
+	struct cli cli;
+	int status;
+
+	world_make(&options, true);
+	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
+	cli_start(&cli, NULL, CLI_ARGV("-j", "--set", world.dir, "event", "watch", "--no-digests"));
+	cr_assert(eventually(is_watched, NULL));
+	cr_assert_eq(kill(cli.pid, SIGSTOP), 0);
+	cr_assert_eq(waitpid(cli.pid, &status, WUNTRACED), cli.pid);
+	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count 200 --rst --quiet", port);
+	kill(cli.pid, SIGTERM);
+	kill(cli.pid, SIGCONT);
+	cli_end(&cli);
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	text = cli.out;
+	while ((json = json_line(&text))) {
+		if (!strcmp(json_text(json, "event"), "lost"))
+			lost += json_object_get_uint64(json_at(json, "count"));
+		else
+			read++;
+		json_object_put(json);
+	}
+	now = counters();
+	cr_expect_gt(lost, 0);
+	cr_expect_eq(lost, now.n[SL_COUNTER_EVENT_LOST], "%llu told, %llu counted",
+		     (unsigned long long)lost, (unsigned long long)now.n[SL_COUNTER_EVENT_LOST]);
+	cr_expect_eq(read, now.n[SL_COUNTER_EVENT_SUBMITTED]);
+	/* Each connection opens, connects, is established and closes. */
+	cr_expect_geq(read + lost, 200 * 4);
+	load_end(&server);
+	load_free(&server);
+	load_free(&churn);
+	cli_free(&cli);
+}
