@@ -10,18 +10,21 @@ BINDIR := $(DESTDIR)$(PREFIX)/bin
 COMPLETION := $(DESTDIR)$(PREFIX)/share/bash-completion/completions/sluice
 MANDIR := $(DESTDIR)$(PREFIX)/share/man/man8
 DOCDIR := $(DESTDIR)$(PREFIX)/share/doc/sluice
-MAN := $(wildcard man/sluice.8)
 
 $(O)/sluice.bash: $(O)/sluice
 	$(call say,GEN,$@)
 	$(Q)$(abspath $<) completion bash >$@
 
-install: $(O)/sluice $(O)/sluice.bash ## Install sluice below DESTDIR and PREFIX
+$(O)/sluice.8: $(O)/sluice
+	$(call say,GEN,$@)
+	$(Q)$(abspath $<) manual >$@
+
+install: $(O)/sluice $(O)/sluice.bash $(O)/sluice.8 ## Install sluice below DESTDIR and PREFIX
 	$(Q)$(INSTALL) -D -m 755 $(O)/sluice '$(BINDIR)/sluice'
 	$(Q)$(INSTALL) -D -m 644 $(O)/sluice.bash '$(COMPLETION)'
 	$(Q)$(INSTALL) -d '$(DOCDIR)'
 	$(Q)$(INSTALL) -m 644 LICENSE $(wildcard LICENSES/*.txt) '$(DOCDIR)'
-	$(if $(MAN),$(Q)$(INSTALL) -D -m 644 $(MAN) '$(MANDIR)/sluice.8')
+	$(Q)$(INSTALL) -D -m 644 $(O)/sluice.8 '$(MANDIR)/sluice.8'
 
 uninstall: ## Remove what install put there
 	rm -f '$(BINDIR)/sluice' '$(COMPLETION)' '$(MANDIR)/sluice.8'

@@ -23,6 +23,8 @@ $(TEST_OBJS): | need-test
 $(eval $(call program,$(UNIT),$(UNIT_SRCS),$$(TEST_LIBS)))
 $(eval $(call program,$(SYSTEM),$(SYSTEM_SRCS),$$(TEST_LIBS)))
 # Without Criterion: its constructor aborts a program that a test starts.
+# Static where no sanitizer forbids it, so that a copy of it runs in a bare chroot.
+$(SL_LOAD): HARDEN_LDFLAGS := $(if $(SAN),$(HARDEN_LDFLAGS),-static-pie -Wl,-z,relro,-z,now)
 $(eval $(call program,$(SL_LOAD),$(LOAD_SRCS),$$(LOAD_LIBS)))
 
 tests: $(UNIT) $(SYSTEM) $(SL_LOAD) ## Build the test runners and their workload

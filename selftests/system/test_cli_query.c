@@ -194,3 +194,37 @@ Test(cli_query, completion_is_a_script)
 	cli_free(&cli);
 	cli_free(&bash);
 }
+
+/* From the same tables as help: each command and option of one is in the other. */
+Test(cli_query, manual_has_what_help_has)
+{
+	static const char *const commands[][2] = { { "run", NULL },	    { "status", NULL },
+						   { "sandbox", "attach" }, { "event", "watch" },
+						   { "sock", "resolve" },   { "feature", "probe" } };
+	struct cli manual;
+
+	CLI(&manual, "manual");
+	cr_expect_eq(manual.status, 0);
+	cr_expect_eq(strncmp(manual.out, ".TH sluice 8 ", 13), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
+		struct cli help;
+		char title[64];
+
+		snprintf(title, sizeof(title), ".SS sluice %s%s%s", commands[i][0],
+			 commands[i][1] ? " " : "", commands[i][1] ? commands[i][1] : "");
+		cr_expect_not_null(strstr(manual.out, title), "%s", title);
+		if (commands[i][1])
+			CLI(&help, commands[i][0], commands[i][1], "--help");
+		else
+			CLI(&help, commands[i][0], "--help");
+		for (const char *at = help.out; (at = strstr(at, ", --"));) {
+			char option[64];
+
+			at += strlen(", --");
+			snprintf(option, sizeof(option), "\\-\\-%.*s", (int)strcspn(at, " -\n"), at);
+			cr_expect_not_null(strstr(manual.out, option), "%s", option);
+		}
+		cli_free(&help);
+	}
+	cli_free(&manual);
+}

@@ -106,16 +106,24 @@ static int sandbox_print(struct sl_cli *cli, const struct sl_sandbox *sandbox)
 	return ret ? sl_err_sys(&cli->err, -ret, "printing") : 0;
 }
 
+/* Closes the set again: the last detach removes it, and nobody should have it open then. */
+static int find_one(struct sl_cli *cli, const char *word, struct sl_sandbox *sandbox)
+{
+	_cleanup_(sl_query_close) struct sl_query query = { 0 };
+	int ret = sl_query_open(&query, cli);
+
+	return ret ? ret : sl_sandbox_find(&query, cli, word, sandbox);
+}
+
 /* Reads back what was attached, to print it. */
 static int print_attached(struct sl_cli *cli, unsigned int id)
 {
-	_cleanup_(sl_query_close) struct sl_query query = { 0 };
 	struct sl_sandbox sandbox;
 	char word[16];
-	int ret = sl_query_open(&query, cli);
+	int ret;
 
 	snprintf(word, sizeof(word), "%u", id);
-	ret = ret ? ret : sl_sandbox_find(&query, cli, word, &sandbox);
+	ret = find_one(cli, word, &sandbox);
 	return ret ? ret : sandbox_print(cli, &sandbox);
 }
 
@@ -195,30 +203,22 @@ static int sandbox_list(struct sl_cli *cli, const void *options, int argc, char 
 
 static int sandbox_show(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
-	_cleanup_(sl_query_close) struct sl_query query = { 0 };
 	struct sl_sandbox sandbox;
-	int ret = sl_query_open(&query, cli);
+	int ret = find_one(cli, argv[0], &sandbox);
 
 	(void)options;
 	(void)argc;
-	ret = ret ? ret : sl_sandbox_find(&query, cli, argv[0], &sandbox);
 	return ret ? ret : sandbox_print(cli, &sandbox);
 }
 
 static int sandbox_detach(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
-	_cleanup_(sl_query_close) struct sl_query query = { 0 };
 	struct sl_sandbox sandbox;
-	int ret = sl_query_open(&query, cli);
+	int ret = find_one(cli, argv[0], &sandbox);
 
 	(void)options;
 	(void)argc;
-	ret = ret ? ret : sl_sandbox_find(&query, cli, argv[0], &sandbox);
-	/* The last detach removes the set: nobody should have it open then. */
-	sl_query_close(&query);
-	if (ret)
-		return ret;
-	return sl_shared_detach(cli->set_dir, sandbox.id, &cli->err);
+	return ret ? ret : sl_shared_detach(cli->set_dir, sandbox.id, &cli->err);
 }
 
 static const struct sl_command attach = {

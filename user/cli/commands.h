@@ -18,5 +18,6 @@ extern const struct sl_command sl_cmd_feature;
 extern const struct sl_command sl_cmd_version;
 extern const struct sl_command sl_cmd_completion;
 extern const struct sl_command sl_cmd_complete_words;
+extern const struct sl_command sl_cmd_manual;
 
 #endif

@@ -48,21 +48,14 @@ static void print_options(FILE *file, const char *title, const struct sl_option 
 		return;
 	fprintf(file, "\n%s:\n", title);
 	for (const struct sl_option *option = options; option->name; option++) {
-		char left[160], text[512];
-		size_t used;
+		char left[160], value[128], text[512];
 
+		sl_option_value_text(option, value, sizeof(value));
 		if (option->letter)
-			snprintf(left, sizeof(left), "  -%c, --%s", option->letter, option->name);
+			snprintf(left, sizeof(left), "  -%c, --%s%s", option->letter, option->name,
+				 value);
 		else
-			snprintf(left, sizeof(left), "      --%s", option->name);
-		used = strlen(left);
-		if (option->type == SL_OPTION_CHOICE) {
-			for (size_t i = 0; option->choices[i] && used < sizeof(left); i++)
-				used += (size_t)snprintf(left + used, sizeof(left) - used, "%c%s",
-							 i ? '|' : ' ', option->choices[i]);
-		} else if (option->metavar) {
-			snprintf(left + used, sizeof(left) - used, " %s", option->metavar);
-		}
+			snprintf(left, sizeof(left), "      --%s%s", option->name, value);
 		if (option->fallback)
 			snprintf(text, sizeof(text), "%s (default: %s)", option->help,
 				 option->fallback);

@@ -15,6 +15,7 @@ static const struct sl_command *const objects[] = {
 	&sl_cmd_version,
 	&sl_cmd_completion,
 	&sl_cmd_complete_words,
+	&sl_cmd_manual,
 	NULL,
 };
 

@@ -27,6 +27,19 @@ const struct sl_option *sl_option_by_letter(const struct sl_option *options, cha
 	return NULL;
 }
 
+const char *sl_option_value_text(const struct sl_option *option, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	if (option->type != SL_OPTION_CHOICE && option->metavar)
+		snprintf(out, size, " %s", option->metavar);
+	for (size_t i = 0; option->type == SL_OPTION_CHOICE && option->choices[i] && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, "%c%s", i ? '|' : ' ',
+					 option->choices[i]);
+	return out;
+}
+
 static int parse_choice(const struct sl_option *option, const char *value, void *member,
 			struct sl_err *err)
 {

@@ -80,4 +80,7 @@ const struct sl_option *sl_option_by_name(const struct sl_option *options, const
 					  size_t len);
 const struct sl_option *sl_option_by_letter(const struct sl_option *options, char letter);
 
+/* What stands for its value in help, " VALUE" or " a|b", or "" for a flag. */
+const char *sl_option_value_text(const struct sl_option *option, char *out, size_t size);
+
 #endif
