@@ -37,10 +37,10 @@ void cli_end(struct cli *cli);
 void cli_free(struct cli *cli);
 
 #define CLI_ARGV(...) ((const char *const[]){ "sluice", __VA_ARGS__, NULL })
-#define CLI_BEFORE(cli, before, ...)                              \
-	do {                                                      \
+#define CLI_BEFORE(cli, before, ...)                               \
+	do {                                                       \
 		cli_start((cli), (before), CLI_ARGV(__VA_ARGS__)); \
-		cli_end(cli);                                     \
+		cli_end(cli);                                      \
 	} while (0)
 #define CLI(cli, ...) CLI_BEFORE(cli, NULL, __VA_ARGS__)
 

@@ -170,7 +170,7 @@ void expect_no_faults(void)
 
 #define FLOW(name, text)
 #define RACE(name, text)
-#define FAULT(name, text)                                             \
+#define FAULT(name, text)                                                 \
 	cr_expect_eq(now.n[SL_COUNTER_##name], 0, "fault %s: %llu", text, \
 		     (unsigned long long)now.n[SL_COUNTER_##name]);
 #define X(name, class, text, help) class(name, text)

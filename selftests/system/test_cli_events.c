@@ -34,8 +34,8 @@ static void has_time(struct json_object *line, const char *path)
 	unsigned int y, mo, d, h, mi, s, ns;
 	int end = 0;
 
-	sscanf(json_text(line, path), "%4u-%2u-%2uT%2u:%2u:%2u.%9uZ%n", &y, &mo, &d, &h, &mi, &s, &ns,
-	       &end);
+	sscanf(json_text(line, path), "%4u-%2u-%2uT%2u:%2u:%2u.%9uZ%n", &y, &mo, &d, &h, &mi, &s,
+	       &ns, &end);
 	cr_expect_eq(end, 30, "%s of %s", path, json_object_to_json_string(line));
 }
 
@@ -185,8 +185,9 @@ Test(cli_events, watch_prints_lines)
 	struct seen seen;
 	struct cli cli;
 
-	cli_start(&cli, NULL, CLI_ARGV("-j", "--set", world.dir, "event", "watch", "--count", "5",
-				       "-k", "exec,connect,established,close,exit"));
+	cli_start(&cli, NULL,
+		  CLI_ARGV("-j", "--set", world.dir, "event", "watch", "--count", "5", "-k",
+			   "exec,connect,established,close,exit"));
 	cr_assert(eventually(is_watched, NULL));
 	load_run(&client, INSIDE, "tcp-send --server 127.0.0.1:%u --bytes 1000 --count 1", port);
 	cli_end(&cli);
@@ -224,9 +225,11 @@ Test(cli_events, reader_goes_away)
 	struct cli cli;
 
 	snprintf(go, sizeof(go), "%s/go", world.scratch);
-	cli_start(&cli, NULL, CLI_ARGV("run", "-q", "--events", "-", "--", "sh", "-c",
-				       "while [ ! -e \"$0\" ]; do sleep 0.01; done; "
-				       "echo goes on >&2; exit 3", go));
+	cli_start(&cli, NULL,
+		  CLI_ARGV("run", "-q", "--events", "-", "--", "sh", "-c",
+			   "while [ ! -e \"$0\" ]; do sleep 0.01; done; "
+			   "echo goes on >&2; exit 3",
+			   go));
 	cli_await(&cli, "\"event\":\"exec\"");
 	sl_cleanup_fd(&cli.fds[0]);
 	cr_assert_eq(mkdir(go, 0700), 0);

@@ -52,8 +52,9 @@ Test(cli_kill, keeper_cleans_up)
 	struct cli cli;
 	pid_t pid;
 
-	cli_start(&cli, NULL, CLI_ARGV("run", "--", "sh", "-c",
-				       "(setsid sleep 1000 &); echo ready; exec sleep 1000"));
+	cli_start(&cli, NULL,
+		  CLI_ARGV("run", "--", "sh", "-c",
+			   "(setsid sleep 1000 &); echo ready; exec sleep 1000"));
 	cli_await(&cli, "ready");
 	pid = cli.pid;
 	cr_assert_neq(run_keeper(pid), 0);
@@ -68,8 +69,9 @@ Test(cli_kill, next_run_cleans_up)
 	struct cli cli, next;
 	pid_t pid;
 
-	cli_start(&cli, NULL, CLI_ARGV("run", "--", "sh", "-c",
-				       "(setsid sleep 1000 &); echo ready; exec sleep 1000"));
+	cli_start(&cli, NULL,
+		  CLI_ARGV("run", "--", "sh", "-c",
+			   "(setsid sleep 1000 &); echo ready; exec sleep 1000"));
 	cli_await(&cli, "ready");
 	pid = cli.pid;
 	kill_both(pid);
@@ -89,8 +91,9 @@ Test(cli_kill, others_are_left_alone)
 {
 	struct cli cli, next;
 
-	cli_start(&cli, NULL, CLI_ARGV("run", "-q", "--", "sh", "-c",
-				       "trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done"));
+	cli_start(&cli, NULL,
+		  CLI_ARGV("run", "-q", "--", "sh", "-c",
+			   "trap 'exit 4' TERM; echo ready; while :; do sleep 0.01; done"));
 	cli_await(&cli, "ready");
 	CLI(&next, "run", "--", "true");
 	cr_expect_eq(text_count(next.err, "removed"), 0, "%s", next.err);
@@ -104,8 +107,8 @@ Test(cli_kill, others_are_left_alone)
 
 /* Signs of progress, in the order in which they appear. */
 static const char *const signs[] = {
-	"%s", "%s/maps/ring", "%s/links/sched_process_exec", "%s/cgroup", "(cgroup)",
-	"%s/sandbox/1", "%s/sandbox/1/on_sock_release",
+	"%s",       "%s/maps/ring", "%s/links/sched_process_exec",  "%s/cgroup",
+	"(cgroup)", "%s/sandbox/1", "%s/sandbox/1/on_sock_release",
 };
 
 static void await_sign(const char *sign, pid_t pid)

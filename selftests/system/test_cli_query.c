@@ -114,8 +114,8 @@ Test(cli_query, owner_of_a_connection)
 	struct cli cli;
 
 	live_make(&live);
-	query(&cli, "-j", (const char *const[WORDS_MAX]){ "sock", "resolve", "tcp", live.local,
-							   live.remote });
+	query(&cli, "-j",
+	      (const char *const[WORDS_MAX]){ "sock", "resolve", "tcp", live.local, live.remote });
 	json = json_of(cli.out);
 	cr_expect_str_eq(json_text(json, "found"), "live");
 	cr_expect_str_eq(json_text(json, "socket.cookie"), live.cookie);
@@ -145,9 +145,9 @@ Test(cli_query, owner_of_a_connection)
 
 Test(cli_query, help_exits_with_0)
 {
-	static const char *const objects[] = { "run",  "status",  "sandbox", "sock",	"proc",
-					       "exe",  "counter", "event",   "feature", "version",
-					       "completion" };
+	static const char *const objects[] = { "run",     "status",  "sandbox",   "sock",
+					       "proc",    "exe",     "counter",   "event",
+					       "feature", "version", "completion" };
 	struct cli cli;
 
 	CLI(&cli, "help");
@@ -183,9 +183,10 @@ Test(cli_query, completion_is_a_script)
 	cr_assert_not_null(file);
 	fputs(cli.out, file);
 	/* As bash does when TAB is pressed after "sluice sandbox at". */
-	fprintf(file, "PATH=${SLUICE%%/*}:$PATH; COMP_WORDS=(sluice sandbox at); COMP_CWORD=2\n"
-		      "$(complete -p sluice | sed 's/.* -F \\([^ ]*\\) .*/\\1/') sluice at sandbox\n"
-		      "printf '<%%s>' \"${COMPREPLY[@]}\"\n");
+	fprintf(file,
+		"PATH=${SLUICE%%/*}:$PATH; COMP_WORDS=(sluice sandbox at); COMP_CWORD=2\n"
+		"$(complete -p sluice | sed 's/.* -F \\([^ ]*\\) .*/\\1/') sluice at sandbox\n"
+		"printf '<%%s>' \"${COMPREPLY[@]}\"\n");
 	fclose(file);
 	cli_start(&bash, NULL, (const char *const[]){ "/bin/bash", script, NULL });
 	cli_end(&bash);
@@ -198,9 +199,10 @@ Test(cli_query, completion_is_a_script)
 /* From the same tables as help: each command and option of one is in the other. */
 Test(cli_query, manual_has_what_help_has)
 {
-	static const char *const commands[][2] = { { "run", NULL },	    { "status", NULL },
-						   { "sandbox", "attach" }, { "event", "watch" },
-						   { "sock", "resolve" },   { "feature", "probe" } };
+	static const char *const commands[][2] = {
+		{ "run", NULL },      { "status", NULL },    { "sandbox", "attach" },
+		{ "event", "watch" }, { "sock", "resolve" }, { "feature", "probe" }
+	};
 	struct cli manual;
 
 	CLI(&manual, "manual");
@@ -221,7 +223,8 @@ Test(cli_query, manual_has_what_help_has)
 			char option[64];
 
 			at += strlen(", --");
-			snprintf(option, sizeof(option), "\\-\\-%.*s", (int)strcspn(at, " -\n"), at);
+			snprintf(option, sizeof(option), "\\-\\-%.*s", (int)strcspn(at, " -\n"),
+				 at);
 			cr_expect_not_null(strstr(manual.out, option), "%s", option);
 		}
 		cli_free(&help);

@@ -169,8 +169,7 @@ Test(cli_run, left_processes_are_killed_and_named)
 	/* The output ends only once nobody holds it any more. */
 	CLI(&cli, "run", "--", "sh", "-c", "sleep 1000 & (setsid sleep 1000 &); exit 3");
 	cr_expect_eq(cli.status, 3);
-	cr_expect_eq(text_count(cli.err, "which the command had left running\n"), 2, "%s",
-		     cli.err);
+	cr_expect_eq(text_count(cli.err, "which the command had left running\n"), 2, "%s", cli.err);
 	cr_expect(run_left_nothing(cli.pid));
 	cli_free(&cli);
 }
@@ -203,9 +202,10 @@ Test(cli_run, wait_all_waits)
 	cr_expect_str_eq(cli.err, "");
 	cli_free(&cli);
 	/* A signal after the command's end ends the waiting. */
-	cli_start(&cli, NULL, CLI_ARGV("run", "-q", "--wait-all", "--", "sh", "-c",
-				       "setsid sh -c 'while kill -0 '$$'; do :; done 2>/dev/null; "
-				       "echo waiting; exec sleep 1000' & exit 3"));
+	cli_start(&cli, NULL,
+		  CLI_ARGV("run", "-q", "--wait-all", "--", "sh", "-c",
+			   "setsid sh -c 'while kill -0 '$$'; do :; done 2>/dev/null; "
+			   "echo waiting; exec sleep 1000' & exit 3"));
 	cli_await(&cli, "waiting");
 	cr_assert_eq(kill(cli.pid, SIGINT), 0);
 	end_clean(&cli);
@@ -221,8 +221,8 @@ Test(cli_run, cgroup_that_vanishes)
 	/* The last that leaves it can remove it. */
 	run_cgroup(cgroup, sizeof(cgroup), 0);
 	*strrchr(cgroup, '-') = '\0';
-	snprintf(script, sizeof(script),
-		 "echo 0 >%s/cgroup.procs; rmdir %s-$PPID; exit 4", world.cgroup, cgroup);
+	snprintf(script, sizeof(script), "echo 0 >%s/cgroup.procs; rmdir %s-$PPID; exit 4",
+		 world.cgroup, cgroup);
 	CLI(&cli, "run", "--", "sh", "-c", script);
 	cr_expect_eq(cli.status, 4);
 	cr_expect_eq(text_count(cli.err, "cgroup was removed while it ran"), 1, "%s", cli.err);

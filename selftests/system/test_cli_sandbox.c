@@ -239,7 +239,8 @@ Test(cli_sandbox, full_map)
 	load_exec(&load, INSIDE,
 		  (char *[]){ "/bin/sh", "-c",
 			      "i=0; while [ $i -lt 100 ]; do sleep 1000 >/dev/null & i=$((i+1)); "
-			      "done; echo what=ready; read end", NULL });
+			      "done; echo what=ready; read end",
+			      NULL });
 	load_await(&load, "ready", 1);
 	CLI(&cli, "-j", "--set", set, "status");
 	cr_expect_eq(cli.status, 0, "%s", cli.out);
@@ -247,8 +248,8 @@ Test(cli_sandbox, full_map)
 	faults = json_at(json, "faults");
 	cr_assert_eq(json_object_array_length(faults), 1, "%s", cli.out);
 	cr_expect_str_eq(json_text(json_object_array_get_idx(faults, 0), "counter"), "procs_full");
-	cr_expect_not_null(strstr(json_text(json_object_array_get_idx(faults, 0), "advice"),
-				  "--max-procs"));
+	cr_expect_not_null(
+		strstr(json_text(json_object_array_get_idx(faults, 0), "advice"), "--max-procs"));
 	json_object_put(json);
 	cli_free(&cli);
 	load_end(&load);

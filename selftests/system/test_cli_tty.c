@@ -15,7 +15,7 @@ TestSuite(cli_tty, .init = world_up, .fini = world_down, .timeout = 120);
 #define SUSPEND "\032"
 
 /* Reads lines until "end"; a signal that is trapped interrupts the read. */
-#define READ_LINES                                                        \
+#define READ_LINES                                                           \
 	"echo ready; while :; do if read -r line; then echo \"got $line\"; " \
 	"if [ \"$line\" = end ]; then exit 5; fi; fi; done"
 
@@ -24,9 +24,9 @@ Test(cli_tty, interrupt_comes_once)
 {
 	struct cli cli;
 
-	cli_terminal(&cli, CLI_ARGV("run", "-q", "--", "sh", "-c",
-				    "trap 'echo interrupted' INT; trap 'echo user' USR1; "
-				    READ_LINES));
+	cli_terminal(&cli,
+		     CLI_ARGV("run", "-q", "--", "sh", "-c",
+			      "trap 'echo interrupted' INT; trap 'echo user' USR1; " READ_LINES));
 	cli_await(&cli, "ready");
 	cli_type(&cli, INTERRUPT);
 	cli_await(&cli, "interrupted");
@@ -91,7 +91,8 @@ Test(cli_tty, stop_and_continue)
 	fputs("trap 'echo continued' CONT\n" READ_LINES "\n", file);
 	fclose(file);
 	setenv("PS1", "", 1);
-	cli_terminal(&cli, (const char *const[]){ "/bin/bash", "--norc", "--noprofile", "-i", NULL });
+	cli_terminal(&cli,
+		     (const char *const[]){ "/bin/bash", "--norc", "--noprofile", "-i", NULL });
 	/* What is typed is echoed: it must not look like what is waited for. */
 	snprintf(line, sizeof(line), "%s run -q -- sh %s; echo sta''tus $?\n", getenv("SLUICE"),
 		 script);
@@ -140,8 +141,9 @@ Test(cli_tty, watch)
 	struct cli cli;
 
 	snprintf(to, sizeof(to), "127.0.0.1:%u", port);
-	cli_terminal(&cli, CLI_ARGV("run", "--watch", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null",
-				    getenv("SL_LOAD"), "tcp-send", "--server", to));
+	cli_terminal(&cli,
+		     CLI_ARGV("run", "--watch", "--", "sh", "-c", "exec \"$0\" \"$@\" >/dev/null",
+			      getenv("SL_LOAD"), "tcp-send", "--server", to));
 	cli_end(&cli);
 	cr_expect_eq(cli.status, 0, "%s", cli.out);
 	cr_expect_geq(text_count(cli.out, to), 3, "%s", cli.out);

@@ -79,8 +79,8 @@ static uint32_t serve_one(int fd, struct tally *tally)
 	if (!resolve(&here, &there, &owner))
 		tally->unknown++;
 	cr_assert_eq(recv(conn, &ident, sizeof(ident), MSG_WAITALL), sizeof(ident));
-	if (owner.cookie && (owner.owner.tgid != ident.pid ||
-			     owner.owner.start_ns / tick_ns != ident.start_ticks))
+	if (owner.cookie &&
+	    (owner.owner.tgid != ident.pid || owner.owner.start_ns / tick_ns != ident.start_ticks))
 		tally->wrong++;
 	return ident.pid;
 }
@@ -93,9 +93,10 @@ Test(owner, connect_and_exit)
 	struct tally tally = {};
 	struct load load;
 
-	load_start(&load, INSIDE,
-		   "tcp-exit --server 127.0.0.1:%u --count %u --jobs 16 --identify --quiet --timeout 90",
-		   ntohs(addr.sin_port), CLIENTS);
+	load_start(
+		&load, INSIDE,
+		"tcp-exit --server 127.0.0.1:%u --count %u --jobs 16 --identify --quiet --timeout 90",
+		ntohs(addr.sin_port), CLIENTS);
 	for (int i = 0; i < CLIENTS; i++) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
 

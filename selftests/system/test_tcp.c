@@ -34,8 +34,9 @@ static void bytes_by(const char *via, const char *recv)
 	unsigned int port = server_start(&server, "tcp-server --echo --count 100");
 	const char *line;
 
-	load_run(&client, INSIDE, "tcp-send --server 127.0.0.1:%u --bytes 5000 --count 7 --via %s --recv %s",
-		 port, via, recv);
+	load_run(&client, INSIDE,
+		 "tcp-send --server 127.0.0.1:%u --bytes 5000 --count 7 --via %s --recv %s", port,
+		 via, recv);
 	line = fact_next(&client, NULL, "sock");
 	cr_assert_not_null(line);
 	cr_expect_eq(fact_u64(line, "sent"), 35000);
@@ -48,9 +49,9 @@ static void bytes_by(const char *via, const char *recv)
 	load_free(&client);
 }
 
-#define BY(name, via, recv)      \
-	Test(tcp, name)          \
-	{                        \
+#define BY(name, via, recv)          \
+	Test(tcp, name)              \
+	{                            \
 		bytes_by(via, recv); \
 	}
 
@@ -99,7 +100,8 @@ Test(tcp, close_fields)
 Test(tcp, accepted_by_a_member)
 {
 	struct load server, client;
-	unsigned int port = server_start_at(&server, INSIDE, "tcp-server --count 100", "127.0.0.1:0");
+	unsigned int port =
+		server_start_at(&server, INSIDE, "tcp-server --count 100", "127.0.0.1:0");
 	const char *listen = fact_next(&server, NULL, "listen"), *peer, *line;
 	struct sl_sock sock;
 

@@ -43,8 +43,8 @@ const char *world_script(const char *name, const char *text, char path[PATH_MAX]
 
 struct load {
 	pid_t pid;
-	int in;  /* write end of its stdin; closed by load_end() */
-	int out; /* read end of its stdout */
+	int in;     /* write end of its stdin; closed by load_end() */
+	int out;    /* read end of its stdout */
 	char *text; /* does not move: lines stay valid until load_free() */
 	size_t len;
 };

@@ -71,7 +71,7 @@ Test(digest, error_names)
 			cr_expect_str_neq(sl_digest_error_name(i), sl_digest_error_name(j));
 	}
 	cr_expect_str_eq(sl_digest_error_name(SL_DIGEST_ERROR_MAX), "unknown");
-	cr_expect_str_eq(sl_digest_error_name((enum sl_digest_error)-1), "unknown");
+	cr_expect_str_eq(sl_digest_error_name((enum sl_digest_error) - 1), "unknown");
 }
 
 Test(digest, known_content)

@@ -12,8 +12,10 @@ static struct sl_event_process event_of(unsigned int kind, unsigned int tgid,
 					unsigned long long start_ns)
 {
 	struct sl_event_process event = {
-		.head = { .schema = SL_SCHEMA, .kind = (unsigned short)kind,
-			  .size = sizeof(event), .time_ns = 1000 },
+		.head = { .schema = SL_SCHEMA,
+			  .kind = (unsigned short)kind,
+			  .size = sizeof(event),
+			  .time_ns = 1000 },
 		.process = { .key = { .start_ns = start_ns, .tgid = tgid, .pad = 0xdead } },
 	};
 

@@ -48,18 +48,18 @@ static inline void sl_cleanup_dir(DIR **dir)
 #define _cleanup_dir_ _cleanup_(sl_cleanup_dir)
 
 /* Gives an object away: its value, the variable left empty. */
-#define TAKE_PTR(ptr)                        \
-	({                                   \
-		__typeof__(ptr) _ptr = (ptr);\
-		(ptr) = NULL;                \
-		_ptr;                        \
+#define TAKE_PTR(ptr)                         \
+	({                                    \
+		__typeof__(ptr) _ptr = (ptr); \
+		(ptr) = NULL;                 \
+		_ptr;                         \
 	})
 
-#define TAKE_FD(fd)            \
-	({                     \
-		int _fd = (fd);\
-		(fd) = -1;     \
-		_fd;           \
+#define TAKE_FD(fd)             \
+	({                      \
+		int _fd = (fd); \
+		(fd) = -1;      \
+		_fd;            \
 	})
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))

@@ -118,8 +118,8 @@ static int start_stream(struct run *run)
 				     run->enforce);
 	rc = sl_ring_new(&run->ring, run->world.set, sl_event_stream_feed, run->stream,
 			 &run->cli->err);
-	return rc ? rc :
-		    sl_event_mask_set(run->world.set, sl_event_stream_wanted(run->stream), &old,
+	return rc ? rc
+		  : sl_event_mask_set(run->world.set, sl_event_stream_wanted(run->stream), &old,
 				      &run->cli->err);
 }
 
@@ -150,8 +150,9 @@ static int run_in_world(struct run *run, char **argv)
 		return run->cli->err.code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 	}
 	run->started = !rc;
-	rc = rc ?: sl_run_loop(&run->world, run->ring, run->stream, pid, run->options->wait_all,
-			       &status, &run->cli->err);
+	rc = rc
+		     ?: sl_run_loop(&run->world, run->ring, run->stream, pid,
+				    run->options->wait_all, &status, &run->cli->err);
 	return rc ? rc : exit_status(status);
 }
 

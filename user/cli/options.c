@@ -34,7 +34,8 @@ const char *sl_option_value_text(const struct sl_option *option, char *out, size
 	out[0] = '\0';
 	if (option->type != SL_OPTION_CHOICE && option->metavar)
 		snprintf(out, size, " %s", option->metavar);
-	for (size_t i = 0; option->type == SL_OPTION_CHOICE && option->choices[i] && used < size; i++)
+	for (size_t i = 0; option->type == SL_OPTION_CHOICE && option->choices[i] && used < size;
+	     i++)
 		used += (size_t)snprintf(out + used, size - used, "%c%s", i ? '|' : ' ',
 					 option->choices[i]);
 	return out;

@@ -75,7 +75,9 @@ static int sleep_ms(const struct watch *watch, int timeout)
 {
 	int64_t now = sl_monotonic_ms();
 
-	timeout = sl_sooner_ms(timeout, (int)(watch->consumer.sweep_ms > now ? watch->consumer.sweep_ms - now : 0));
+	timeout = sl_sooner_ms(timeout,
+			       (int)(watch->consumer.sweep_ms > now ? watch->consumer.sweep_ms - now
+								    : 0));
 	if (watch->end_ms == INT64_MAX || watch->end_ms - now > INT_MAX)
 		return timeout;
 	return sl_sooner_ms(timeout, watch->end_ms > now ? (int)(watch->end_ms - now) : 0);
@@ -98,7 +100,8 @@ static int watch_loop(struct watch *watch, struct sl_err *err)
 		ret = consume(watch, err);
 		if (ret)
 			return ret;
-		timeout = sl_sooner_ms(sl_event_stream_pump(watch->consumer.stream), sl_ring_arm(watch->consumer.ring));
+		timeout = sl_sooner_ms(sl_event_stream_pump(watch->consumer.stream),
+				       sl_ring_arm(watch->consumer.ring));
 		timeout = sleep_ms(watch, timeout);
 		ret = timeout ? sl_event_stream_flush(watch->consumer.stream) : 0;
 		if (ret)
@@ -119,13 +122,15 @@ static int watch_ring(struct watch *watch, const sigset_t *signals, struct sl_er
 	ret = open_fds(watch, signals, err);
 	if (ret)
 		return ret;
-	ret = sl_event_mask_set(watch->consumer.set, sl_event_stream_wanted(watch->consumer.stream), &old, err);
+	ret = sl_event_mask_set(watch->consumer.set, sl_event_stream_wanted(watch->consumer.stream),
+				&old, err);
 	if (ret)
 		return ret;
 	/* After the mask, so that nothing falls between the maps and the events. */
 	ret = sl_event_stream_seed(watch->consumer.stream);
 	if (ret)
-		sl_err_sys(err, -ret, "reading the processes of %s", sl_set_dir(watch->consumer.set));
+		sl_err_sys(err, -ret, "reading the processes of %s",
+			   sl_set_dir(watch->consumer.set));
 	else
 		ret = watch_loop(watch, err);
 	sl_event_mask_set(watch->consumer.set, old, &old, NULL);

@@ -86,8 +86,9 @@ int sl_cgroup_self(char *out, size_t size, struct sl_err *err)
 		line[strcspn(line, "\n")] = '\0';
 		/* "/.." appears when the cgroup is outside the cgroup namespace's root. */
 		if (strstr(line, "/.."))
-			return sl_err_set(err, EXDEV, "this process' cgroup is outside its cgroup "
-						      "namespace");
+			return sl_err_set(err, EXDEV,
+					  "this process' cgroup is outside its cgroup "
+					  "namespace");
 		rc = snprintf(out, size, "%s%s", mount, strcmp(line + 3, "/") ? line + 3 : "");
 		return rc < (int)size ? 0 : sl_err_set(err, ENAMETOOLONG, "cgroup path too long");
 	}

@@ -36,6 +36,7 @@ int sl_ring_arm(struct sl_ring *ring);
 int sl_ring_drain(struct sl_ring *ring);
 
 /* Events the kernel side dropped since the last call (also by kind), or 0. */
-unsigned long long sl_ring_lost(struct sl_ring *ring, unsigned long long by_kind[SL_EVENT_KIND_MAX]);
+unsigned long long sl_ring_lost(struct sl_ring *ring,
+				unsigned long long by_kind[SL_EVENT_KIND_MAX]);
 
 #endif

@@ -37,9 +37,9 @@ static int no_set(const char *dir, int code, struct sl_err *err)
 {
 	if (code != ENOENT) {
 		sl_err_sys(err, code, "can't open the set at '%s'", dir);
-		return code == EACCES || code == EPERM ?
-				     sl_err_hint(err, "run as root (sudo): sets are for root only") :
-				     -code;
+		return code == EACCES || code == EPERM
+			       ? sl_err_hint(err, "run as root (sudo): sets are for root only")
+			       : -code;
 	}
 	sl_err_set(err, ENOENT, "nothing is attached: there is no set at '%s'", dir);
 	return sl_err_hint(err, "'sluice sandbox attach CGROUP' makes one, 'sluice run -- CMD' one "
@@ -94,9 +94,10 @@ int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 		return sl_err_sys(err, errno, "can't read the settings of '%s'", dir);
 	if (config.schema != SL_SCHEMA) {
 		config.version[sizeof(config.version) - 1] = '\0';
-		sl_err_set(err, EPROTO, "the set at '%s' has schema %u (sluice %s), this is %d", dir,
-			   config.schema, config.version, SL_SCHEMA);
-		return sl_err_hint(err, "use the sluice that made it, or detach its sandboxes first");
+		sl_err_set(err, EPROTO, "the set at '%s' has schema %u (sluice %s), this is %d",
+			   dir, config.schema, config.version, SL_SCHEMA);
+		return sl_err_hint(err,
+				   "use the sluice that made it, or detach its sandboxes first");
 	}
 	rc = map_entries(set->maps[SL_MAP_COUNTERS], &set->max_sandboxes);
 	rc = rc ?: map_entries(set->maps[SL_MAP_EXES], &set->max_exes);
@@ -136,8 +137,8 @@ int sl_set_want_events(struct sl_set *set, unsigned int events)
 	if (bpf_map_lookup_elem(set->maps[SL_MAP_CONFIG], &zero, &config))
 		return -errno;
 	config.events = events;
-	return bpf_map_update_elem(set->maps[SL_MAP_CONFIG], &zero, &config, BPF_EXIST) ? -errno :
-											   0;
+	return bpf_map_update_elem(set->maps[SL_MAP_CONFIG], &zero, &config, BPF_EXIST) ? -errno
+											: 0;
 }
 
 int sl_iter_open(const struct sl_set *set, const char *name)

@@ -57,12 +57,14 @@ int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *
 	} else {
 		pw = getpwnam(word);
 		if (!pw)
-			return user_hint(err, sl_err_set(err, ENOENT, "there is no user '%s'", word));
+			return user_hint(err,
+					 sl_err_set(err, ENOENT, "there is no user '%s'", word));
 		user_of(user, pw);
 	}
 	if (colon) {
 		if (sl_parse_u32(colon, 0, UINT32_MAX - 1, &id))
-			return user_hint(err, sl_err_set(err, EINVAL, "'%s' is no group id", colon));
+			return user_hint(err,
+					 sl_err_set(err, EINVAL, "'%s' is no group id", colon));
 		user->gid = id;
 	}
 	return 0;
@@ -146,7 +148,8 @@ int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user 
 	if (!*exec_failed)
 		return sl_err_sys(err, failure.code, "%s", steps[failure.step]);
 	sl_err_sys(err, failure.code, "can't run '%s'", argv[0]);
-	return sl_err_hint(err, failure.code == ENOENT ?
-					"give a path, or a name found in PATH" :
-					"it must be a program that the command's user may execute");
+	return sl_err_hint(err,
+			   failure.code == ENOENT
+				   ? "give a path, or a name found in PATH"
+				   : "it must be a program that the command's user may execute");
 }

@@ -68,7 +68,8 @@ static int run_until_end(struct loop *loop, bool wait_all)
 		rc = sl_consume(&loop->consumer);
 		if (rc)
 			return rc;
-		timeout = sl_sooner_ms(sl_event_stream_pump(loop->consumer.stream), sl_ring_arm(loop->consumer.ring));
+		timeout = sl_sooner_ms(sl_event_stream_pump(loop->consumer.stream),
+				       sl_ring_arm(loop->consumer.ring));
 		if (timeout)
 			sl_event_stream_flush(loop->consumer.stream);
 		timeout = sl_sooner_ms(timeout, loop->ended ? POPULATED_MS : SL_SWEEP_MS);
