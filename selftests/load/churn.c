@@ -171,7 +171,7 @@ static int tcp_fail(const struct sl_opts *o)
 	if (o->n_servers > 0)
 		f.to = o->server[0];
 	for (size_t i = 0; i < ARRAY_SIZE(fails); i++) {
-		if (strcmp(fails[i].name, kind))
+		if (strcmp(fails[i].name, kind) != 0)
 			continue;
 		f.expect = fails[i].expect;
 		rc = fails[i].prepare(&f);

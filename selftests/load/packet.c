@@ -238,7 +238,7 @@ static int take_frames(struct pkt *p, uint64_t count)
 	bool draining = false;
 
 	while (p->datagrams < count) {
-		struct sockaddr_ll from;
+		struct sockaddr_ll from = { 0 };
 		socklen_t from_len = sizeof(from);
 		ssize_t n;
 		int rc = sl_sock_next(p->o, p->fd, &draining);

@@ -186,7 +186,7 @@ static int ping_send(const struct sl_opts *o)
 	struct ping p = { .o = o, .fd = -1, .bytes = sl_or(o->bytes, 56) };
 	int rc;
 
-	if (o->kind && strcmp(o->kind, "dgram") && strcmp(o->kind, "raw"))
+	if (o->kind && strcmp(o->kind, "dgram") != 0 && strcmp(o->kind, "raw") != 0)
 		return sl_usage("--kind: dgram or raw");
 	if (o->n_servers == 0 || p.bytes > PING_MAX)
 		return sl_usage("%s needs --server and at most %d bytes", o->cmd, PING_MAX);

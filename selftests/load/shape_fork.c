@@ -158,14 +158,15 @@ static int fork_as(const struct sl_opts *o, pid_t pid)
 			sl_exit(read(gate[0], &go, 1) == 1 ? sl_tail(o) : 0);
 		}
 		close(gate[0]);
-		if (got == pid && write(gate[1], &go, 1) != 1)
-			rc = -EPIPE;
+		rc = got == pid && write(gate[1], &go, 1) != 1 ? errno : 0;
 		close(gate[1]);
+		if (rc)
+			return sl_fail("telling the child to go on", rc);
 		if (got < 0)
 			return sl_fail("fork", -got);
 		if (got == pid)
 			return sl_wait(got);
-		rc = sl_wait(got);
+		(void)sl_wait(got);
 	}
 	return sl_skip("the same pid again (others fork too)", EBUSY);
 }

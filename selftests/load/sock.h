@@ -18,7 +18,7 @@ int sl_sock_family(const struct sl_opts *o, const struct sl_addr *to);
  * A TCP or MPTCP socket for `to`, bound when --bind is given, with linger 0 for --rst.
  * 0, -errno, or -SL_ENOFEATURE (told).
  */
-int sl_sock_tcp(const struct sl_opts *o, const struct sl_addr *to, int *fd);
+int sl_sock_tcp(const struct sl_opts *o, const struct sl_addr *to, int *out);
 
 /* SO_REUSEADDR and bind to --bind; nothing when not given. */
 int sl_sock_bind(const struct sl_opts *o, int family, int fd);
@@ -44,7 +44,7 @@ void sl_sock_buffer(int fd);
 uint64_t sl_sock_drops(int fd);
 
 /* Binds to --listen (TCP: listens too) and prints "what=listen port=...". 0 or negative. */
-int sl_sock_listen(const struct sl_opts *o, int type, int *fd);
+int sl_sock_listen(const struct sl_opts *o, int type, int *out);
 
 /*
  * Waits for input on fd. With --until-eof also for the end of stdin, after which

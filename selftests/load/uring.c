@@ -37,7 +37,7 @@ int sl_uring_new(struct sl_uring **out, const char *mode)
 		ring->sqe_flags = IOSQE_ASYNC;
 	else if (mode && !strcmp(mode, "sqpoll"))
 		params.flags = IORING_SETUP_SQPOLL;
-	else if (mode && strcmp(mode, "inline"))
+	else if (mode && strcmp(mode, "inline") != 0)
 		return -EINVAL;
 	rc = io_uring_queue_init_params(8, &ring->ring, &params);
 	if (rc < 0)

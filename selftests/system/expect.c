@@ -181,56 +181,6 @@ void expect_no_faults(void)
 #undef FLOW
 }
 
-static bool socks_balance(void *arg)
-{
-	struct sl_counters now = counters();
-
-	return now.n[SL_COUNTER_SOCK_CREATED] ==
-	       now.n[SL_COUNTER_SOCK_DELETED] + *(unsigned int *)arg;
-}
-
-static bool tuples_balance(void *arg)
-{
-	struct sl_counters now = counters();
-
-	(void)arg;
-	return now.n[SL_COUNTER_TUPLE_CREATED] ==
-	       now.n[SL_COUNTER_TUPLE_DELETED] + map_rows(SL_MAP_TUPLES);
-}
-
-static int count_live(const struct sl_process *process, void *arg)
-{
-	*(unsigned int *)arg += !(process->flags & SL_PROC_EXITED);
-	return 0;
-}
-
-static bool procs_balance(void *arg)
-{
-	struct sl_counters now = counters();
-	unsigned int live = 0;
-
-	(void)arg;
-	cr_assert_eq(sl_procs_each(world.set, count_live, &live), 0);
-	return now.n[SL_COUNTER_PROC_ENTERED] + now.n[SL_COUNTER_PROC_FORKED] ==
-	       now.n[SL_COUNTER_PROC_EXITED] + live;
-}
-
-void expect_conserved(unsigned int live)
-{
-	struct sl_counters now;
-
-	cr_expect(eventually(socks_balance, &live), "sockets: %llu created, %llu deleted, %u live",
-		  (unsigned long long)counter(SL_COUNTER_SOCK_CREATED),
-		  (unsigned long long)counter(SL_COUNTER_SOCK_DELETED), live);
-	cr_expect(eventually(tuples_balance, NULL), "tuples: %llu created, %llu deleted, %u rows",
-		  (unsigned long long)counter(SL_COUNTER_TUPLE_CREATED),
-		  (unsigned long long)counter(SL_COUNTER_TUPLE_DELETED), map_rows(SL_MAP_TUPLES));
-	cr_expect(eventually(procs_balance, NULL));
-	now = counters();
-	/* Each record that ended went to the ring of closed ones as well. */
-	cr_expect_eq(now.n[SL_COUNTER_CLOSED_KEPT], now.n[SL_COUNTER_SOCK_DELETED]);
-}
-
 static uint64_t tick_ns(void)
 {
 	return 1000000000ULL / sysconf(_SC_CLK_TCK);

@@ -35,7 +35,7 @@ static bool is_left_over(const char *name, const char *prefix)
 	size_t len = strlen(prefix);
 	int pid;
 
-	if (strncmp(name, prefix, len) || sscanf(name + len, "%d-", &pid) != 1 || pid <= 0)
+	if (strncmp(name, prefix, len) != 0 || sscanf(name + len, "%d-", &pid) != 1 || pid <= 0)
 		return false;
 	return kill(pid, 0) < 0 && errno == ESRCH;
 }

@@ -61,7 +61,7 @@ static bool is_being_read(const char *path)
 		long long pos = 0;
 
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-		if (readlink(link, target, sizeof(target) - 1) < 0 || strcmp(target, path))
+		if (readlink(link, target, sizeof(target) - 1) < 0 || strcmp(target, path) != 0)
 			continue;
 		snprintf(link, sizeof(link), "/proc/self/fdinfo/%d", fd);
 		info = fopen(link, "re");

@@ -170,6 +170,7 @@ static const struct sl_field tree_fields[] = {
 	SL_FIELD_UINT(struct proc_row, depth, NULL),
 	SL_FIELD_OBJECT(struct proc_row, process, "", sl_view_process_fields,
 			.flags = SL_FIELD_JSON_ONLY),
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the member is the pointer */
 	SL_FIELD_AS(OBJECT_PTR, struct proc_row, process.exe, "exe", "",
 		    .flags = SL_FIELD_PLAIN_ONLY, .fields = sl_view_exe_fields),
 	{ 0 },

@@ -116,7 +116,7 @@ static int watch_loop(struct watch *watch, struct sl_err *err)
 
 static int watch_ring(struct watch *watch, const sigset_t *signals, struct sl_err *err)
 {
-	unsigned int old;
+	unsigned int old = 0;
 	int ret, written;
 
 	ret = open_fds(watch, signals, err);

@@ -54,7 +54,7 @@ int sl_bpffs_mkdirs(const char *path, struct sl_err *err)
 {
 	int rc = -ENOENT;
 
-	if (strncmp(path, SL_BPFFS "/", strlen(SL_BPFFS) + 1) || strlen(path) >= PATH_MAX) {
+	if (strncmp(path, SL_BPFFS "/", strlen(SL_BPFFS) + 1) != 0 || strlen(path) >= PATH_MAX) {
 		sl_err_set(err, EINVAL, "'%s' is not below " SL_BPFFS, path);
 		return sl_err_hint(err, "a set is a directory of pins: name one below " SL_BPFFS);
 	}

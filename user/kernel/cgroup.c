@@ -81,7 +81,7 @@ int sl_cgroup_self(char *out, size_t size, struct sl_err *err)
 	if (!file)
 		return sl_err_sys(err, errno, "can't read /proc/self/cgroup");
 	while (getline(&line, &cap, file) > 0) {
-		if (strncmp(line, "0::", 3))
+		if (strncmp(line, "0::", 3) != 0)
 			continue;
 		line[strcspn(line, "\n")] = '\0';
 		/* "/.." appears when the cgroup is outside the cgroup namespace's root. */
@@ -160,7 +160,7 @@ const char *sl_cgroup_relative(const char *path, const char *mount)
 {
 	size_t len = strlen(mount);
 
-	if (strncmp(path, mount, len))
+	if (strncmp(path, mount, len) != 0)
 		return path;
 	return path[len] ? path + len : "/";
 }

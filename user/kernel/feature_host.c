@@ -67,10 +67,10 @@ int sl_feature_mount(const struct sl_feature_env *env, const char *type, const c
 	while (getline(&line, &cap, file) > 0) {
 		/* proc(5): ID PARENT MAJ:MIN ROOT POINT OPTIONS [OPTIONAL…] - TYPE … */
 		sep = strstr(line, " - ");
-		if (!sep || sscanf(sep, " - %31s", found) != 1 || strcmp(found, type) ||
+		if (!sep || sscanf(sep, " - %31s", found) != 1 || strcmp(found, type) != 0 ||
 		    sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount_point) != 2)
 			continue;
-		if (at && strcmp(mount_point, at))
+		if (at && strcmp(mount_point, at) != 0)
 			continue;
 		sl_escape_text(point, SL_FEATURE_VALUE_MAX, mount_point);
 		if (root)
@@ -97,7 +97,7 @@ int sl_feature_caps_missing(const struct sl_feature_env *env, unsigned long long
 {
 	const unsigned long long needed = 1ULL << CAP_BPF | 1ULL << CAP_NET_ADMIN |
 					  1ULL << CAP_PERFMON | 1ULL << CAP_SYS_ADMIN;
-	unsigned long long caps;
+	unsigned long long caps = 0;
 	int rc = effective_caps(env, &caps);
 
 	if (!rc)
@@ -128,7 +128,7 @@ enum sl_feature_state sl_probe_capability(const struct sl_feature_run *run, cons
 		      { "cap_net_admin", CAP_NET_ADMIN },
 		      { "cap_perfmon", CAP_PERFMON },
 		      { "cap_sys_admin", CAP_SYS_ADMIN } };
-	unsigned long long caps;
+	unsigned long long caps = 0;
 	int rc = effective_caps(run->env, &caps);
 
 	if (rc) {

@@ -174,7 +174,7 @@ enum sl_feature_state sl_probe_socket(const struct sl_feature_run *run, const ch
 
 	(void)run;
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (strcmp(known[i].name, arg))
+		if (strcmp(known[i].name, arg) != 0)
 			continue;
 		fd = socket(known[i].family, known[i].type | SOCK_CLOEXEC, known[i].protocol);
 		if (fd >= 0)

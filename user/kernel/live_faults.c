@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "kernel/live_private.h"
 
-#define RAISE(option) "detach all sandboxes and attach with a larger --" option
+#define RAISE(option) ("detach all sandboxes and attach with a larger --" option)
 
 static const struct {
 	const char *name;
@@ -18,7 +18,7 @@ static const struct {
 };
 
 static const char *const advice[SL_COUNTER_MAX] = {
-	[SL_COUNTER_EVENT_LOST] = RAISE("ring-bytes") ", or give the consumer more CPU",
+	[SL_COUNTER_EVENT_LOST] = RAISE("ring-bytes, or give the consumer more CPU"),
 	[SL_COUNTER_PROCS_FULL] = RAISE("max-procs"),
 	[SL_COUNTER_EXES_FULL] = RAISE("max-exes"),
 	[SL_COUNTER_LINEAGES_FULL] = RAISE("max-lineages"),

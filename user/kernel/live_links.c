@@ -68,7 +68,7 @@ static bool program_named(__u32 id, const char *name)
 
 static void check_tracepoint(const struct sl_set *set, const char *name, struct findings *findings)
 {
-	struct bpf_link_info info;
+	struct bpf_link_info info = {};
 	char path[PATH_MAX], program[64];
 	int rc = sl_set_path(path, set->dir, SL_SET_LINKS, name);
 
@@ -131,7 +131,7 @@ void sl_live_cgroup(const struct sl_sandbox *sandbox, const char *path,
 static void check_cgroup_link(const struct sl_set *set, const struct sl_sandbox *sandbox,
 			      const struct sl_cgroup_prog *prog, struct findings *findings)
 {
-	struct bpf_link_info info;
+	struct bpf_link_info info = {};
 	char path[PATH_MAX], sub[32];
 	__u32 expected = 0;
 	int rc;

@@ -31,7 +31,8 @@ static void cleanup_skel(struct sluice_bpf **skel)
 }
 
 /* libbpf's own messages: kept for -v; the error that reaches a person is ours. */
-static int libbpf_log(enum libbpf_print_level level, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
+							    const char *fmt, va_list args)
 {
 	if (level == LIBBPF_DEBUG)
 		return 0;

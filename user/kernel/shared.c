@@ -58,7 +58,7 @@ static int lock_parent(int *out, const char *dir, bool create, struct sl_err *er
 		return sl_err_sys(err, ENAMETOOLONG, "'%s'", dir);
 	strcpy(parent, dir);
 	slash = strrchr(parent, '/');
-	if (strncmp(dir, SL_BPFFS "/", strlen(SL_BPFFS "/")) || !slash[1]) {
+	if (strncmp(dir, SL_BPFFS "/", strlen(SL_BPFFS "/")) != 0 || !slash[1]) {
 		sl_err_set(err, EINVAL, "'%s' names no directory below " SL_BPFFS, dir);
 		return sl_err_hint(err, "the default is " SL_SET_DEFAULT);
 	}

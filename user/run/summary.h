@@ -17,8 +17,8 @@ struct sl_summary;
 int sl_summary_new(struct sl_summary **out);
 void sl_summary_free(struct sl_summary **summary);
 
-/* Takes a close event; others are ignored. An sl_event_fn, `summary` is its arg. */
-void sl_summary_add(const struct sl_view_event *event, void *summary);
+/* Takes a close event; others are ignored. An sl_event_fn whose arg is the summary. */
+void sl_summary_add(const struct sl_view_event *event, void *arg);
 
 /* Prints the table, the most connections first. 0 or -errno. */
 int sl_summary_print(struct sl_summary *summary, FILE *file);

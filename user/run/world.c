@@ -51,7 +51,7 @@ static void remove_all_stale(void)
 	struct dirent *entry;
 
 	while (root && (entry = readdir(root))) {
-		if (strncmp(entry->d_name, RUN_PREFIX, strlen(RUN_PREFIX)))
+		if (strncmp(entry->d_name, RUN_PREFIX, strlen(RUN_PREFIX)) != 0)
 			continue;
 		snprintf(path, sizeof(path), SL_SET_ROOT "/%s", entry->d_name);
 		remove_stale(path);
