@@ -193,9 +193,9 @@ Test(conserve, full_map_of_tuples)
 	world_make(&options, true);
 	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
 	load_start(&idle, INSIDE, "tcp-idle --server 127.0.0.1:%u --count %u --timeout 90", port,
-		   TUPLES + 36);
-	load_await(&idle, "open", TUPLES + 36);
-	cr_expect_eq(map_rows(SL_MAP_TUPLES), TUPLES);
+		   SLOTS + 36);
+	load_await(&idle, "open", SLOTS + 36);
+	cr_expect_eq(map_rows(SL_MAP_TUPLES), SLOTS);
 	cr_expect_eq(counter(SL_COUNTER_TUPLES_FULL), 36);
 	for (const char *line = NULL; (line = fact_next(&idle, line, "open"));) {
 		struct sl_sock sock;
@@ -204,10 +204,10 @@ Test(conserve, full_map_of_tuples)
 		cr_assert(live_sock(fact_u64(line, "cookie"), &sock));
 		expect_owner(&sock.owner, line, "owner");
 	}
-	expect_conserved(TUPLES + 36);
+	expect_conserved(SLOTS + 36);
 	cr_expect_eq(load_end(&idle), 0);
 	expect_conserved(0);
-	cr_expect_eq(counter(SL_COUNTER_TUPLE_CREATED), TUPLES);
+	cr_expect_eq(counter(SL_COUNTER_TUPLE_CREATED), SLOTS);
 	load_end(&server);
 	load_free(&server);
 	load_free(&idle);
