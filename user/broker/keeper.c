@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "broker/keeper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "broker/keeper_private.h"
+
+#define HEALTHY_MS 10000
+
+struct keeper {
+	const struct sl_keeper_options *options;
+	struct sl_keeper_link link; /* as the next worker is to see it */
+	int signals;                /* signalfd */
+	int sock;                   /* the keeper's end; the worker's is link.sock */
+	pid_t worker;
+	bool ending; /* SIGTERM has come */
+	int status;
+};
+
+static _Noreturn void worker_main(struct keeper *k, pid_t keeper_pid, const sigset_t *mask)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != keeper_pid)
+		_exit(1);
+	sl_cleanup_fd(&k->signals);
+	sl_cleanup_fd(&k->sock);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	exit(k->options->worker(&k->link, k->options->ctx));
+}
+
+static int start_worker(struct keeper *k, const sigset_t *mask, struct sl_err *err)
+{
+	pid_t self = getpid();
+	int ret = sl_keeper_sockets(&k->sock, &k->link.sock);
+
+	if (ret)
+		return sl_err_sys(err, -ret, "can't make the keeper's socket");
+	k->worker = fork();
+	if (!k->worker)
+		worker_main(k, self, mask);
+	ret = errno;
+	sl_cleanup_fd(&k->link.sock);
+	if (k->worker > 0)
+		return 0;
+	sl_cleanup_fd(&k->sock);
+	return sl_err_sys(err, ret, "can't fork the worker");
+}
+
+static void on_signal(struct keeper *k)
+{
+	struct signalfd_siginfo info;
+
+	if (read(k->signals, &info, sizeof(info)) != sizeof(info) || info.ssi_signo == SIGCHLD)
+		return;
+	k->ending = true;
+	if (k->worker > 0)
+		kill(k->worker, SIGTERM);
+}
+
+/* Serves the worker until it is dead and its messages are read. */
+static void serve_worker(struct keeper *k)
+{
+	struct pollfd fds[2] = { { .fd = k->sock, .events = POLLIN },
+				 { .fd = k->signals, .events = POLLIN } };
+
+	for (;;) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents)
+			on_signal(k);
+		/* What it sent before it died counts: messages first. */
+		if (fds[0].revents & POLLIN && sl_keeper_serve(&k->link, k->sock) == 0)
+			continue;
+		if (waitpid(k->worker, &k->status, WNOHANG) == k->worker)
+			break;
+		/* The socket was closed by a worker that lives: nothing more will come. */
+		if (fds[0].revents & (POLLHUP | POLLERR))
+			fds[0].fd = -1;
+	}
+	k->worker = -1;
+	while (sl_keeper_serve(&k->link, k->sock) == 0)
+		;
+	sl_cleanup_fd(&k->sock);
+}
+
+/* False when SIGTERM came meanwhile. */
+static bool pause_for(struct keeper *k, unsigned int pause_ms)
+{
+	struct pollfd fd = { .fd = k->signals, .events = POLLIN };
+	int64_t end = sl_monotonic_ms() + pause_ms;
+
+	for (int64_t left = pause_ms; left > 0 && !k->ending; left = end - sl_monotonic_ms()) {
+		if (poll(&fd, 1, (int)left) > 0)
+			on_signal(k);
+	}
+	return !k->ending;
+}
+
+static unsigned int next_pause(const struct sl_keeper_options *options, unsigned int pause_ms,
+			       int64_t lived_ms)
+{
+	if (lived_ms > HEALTHY_MS || pause_ms < options->restart_min_ms)
+		return options->restart_min_ms;
+	pause_ms = pause_ms ? 2 * pause_ms : 1;
+	return pause_ms < options->restart_max_ms ? pause_ms : options->restart_max_ms;
+}
+
+static int keep(struct keeper *k, const sigset_t *mask, struct sl_err *err)
+{
+	unsigned int pause_ms = 0;
+	bool first = true;
+
+	for (;;) {
+		int64_t start = sl_monotonic_ms();
+		int ret = start_worker(k, mask, err);
+
+		if (ret && first)
+			return ret;
+		if (!ret) {
+			serve_worker(k);
+			if (k->ending || (WIFEXITED(k->status) && !WEXITSTATUS(k->status)))
+				return 0;
+			k->link.generation++;
+		}
+		pause_ms = first ? k->options->restart_min_ms
+				 : next_pause(k->options, pause_ms, sl_monotonic_ms() - start);
+		first = false;
+		if (k->options->crashed)
+			k->options->crashed(k->options->ctx, ret ? -1 : k->status, pause_ms);
+		if (!pause_for(k, pause_ms))
+			return 0;
+	}
+}
+
+int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err)
+{
+	struct keeper k = { .options = options, .signals = -1, .sock = -1, .worker = -1 };
+	sigset_t wanted, mask;
+	int ret;
+
+	k.link.sock = -1;
+	pthread_mutex_init(&k.link.lock, NULL);
+	ret = sl_inflight_new(&k.link.inflight, options->slots);
+	if (ret)
+		return sl_err_sys(err, -ret, "can't make the table of held calls");
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGCHLD);
+	sigaddset(&wanted, SIGTERM);
+	sigprocmask(SIG_BLOCK, &wanted, &mask);
+	k.signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k.signals < 0)
+		ret = sl_err_sys(err, errno, "can't make a signal descriptor");
+	else
+		ret = keep(&k, &mask, err);
+	sl_cleanup_fd(&k.signals);
+	sl_keeper_close_all(&k.link);
+	sl_inflight_free(&k.link.inflight);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	return ret;
+}
