@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Held calls against everything that may happen meanwhile. Numbers are the scenarios'. */
+#include <criterion/criterion.h>
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "broker/probe.h"
+#include "kernel/cgroup.h"
+#include "system/held.h"
+
+#define REFUSED 1 /* a port where nobody listens: no backlog fills up */
+#define KILLS 10000
+/* Long enough for a call to be received on a busy machine. */
+#define ALARM_US 5000
+#define LISTENERS 10000
+
+static void down(void)
+{
+	held_down();
+}
+
+TestSuite(broker, .fini = down, .timeout = 600);
+
+/* Shared by the parts of a test. */
+struct shared {
+	atomic_uint go, ack, alarms, calls, done;
+	unsigned int port;
+	int result;
+};
+
+static struct shared *shared;
+
+static void kill_it(const struct sl_call *call, struct sl_answer *answer)
+{
+	answer->go_on = true;
+	/* Every second one dies with its call received; the others somewhere before. */
+	if (call->task.tgid & 1)
+		kill(call->task.tgid, SIGKILL);
+}
+
+/* N1. Forks children that connect for ever, and kills each after a moment of its own. */
+static int kill_connecting(void *arg)
+{
+	unsigned int count = *(unsigned int *)arg;
+
+	for (unsigned int i = 0; i < count; i++) {
+		unsigned int before = atomic_load(&shared->ack);
+		pid_t pid = fork();
+
+		while (!pid) {
+			atomic_fetch_add(&shared->ack, 1);
+			held_connect(REFUSED);
+		}
+		while (atomic_load(&shared->ack) == before)
+			sched_yield();
+		for (unsigned int spin = 0; spin < i % 200 * 50; spin++)
+			atomic_thread_fence(memory_order_seq_cst);
+		kill(pid, SIGKILL);
+		if (waitpid(pid, NULL, 0) != pid)
+			return 1;
+	}
+	return 0;
+}
+
+static int refused_connect(void *arg)
+{
+	(void)arg;
+	return held_connect(REFUSED);
+}
+
+static int just_connect(void *arg)
+{
+	(void)arg;
+	return held_connect(shared->port);
+}
+
+Test(broker, killed_while_held)
+{
+	static const struct sl_broker_options options = { .race_interval_ms = 600000 };
+	unsigned int kills = KILLS;
+	uint64_t races = 0;
+
+	shared = held_share(sizeof(*shared));
+	held.decide = kill_it;
+	held_up(&options);
+	cr_expect_eq(held_call(&hold_connect, kill_connecting, &kills), 0);
+	held_balance();
+	for (int kind = 0; kind < SL_BROKER_KIND_MAX; kind++) {
+		if (sl_broker_kind_class(kind) == SL_OUTCOME_RACE)
+			races += held_count(kind);
+	}
+	cr_expect_gt(races, KILLS / 10);
+	cr_expect_gt(held_count(SL_BROKER_RECEIVED), KILLS / 2);
+	sl_broker_tick(held.broker);
+	cr_expect_eq(atomic_load(&held.lines), 0, "a line before the interval is over");
+	/* It still answers. */
+	held.decide = NULL;
+	cr_expect_eq(held_call(&hold_connect, refused_connect, NULL), ECONNREFUSED);
+}
+
+Test(broker, races_are_one_line_a_kind)
+{
+	static const struct sl_broker_options options = { .race_interval_ms = 1 };
+	unsigned int kinds = 0, kills = 200;
+	int64_t start;
+
+	shared = held_share(sizeof(*shared));
+	held.decide = kill_it;
+	held_up(&options);
+	held_call(&hold_connect, kill_connecting, &kills);
+	held_balance();
+	for (start = sl_monotonic_ms(); sl_monotonic_ms() < start + 2;)
+		;
+	sl_broker_tick(held.broker);
+	for (int kind = 0; kind < SL_BROKER_KIND_MAX; kind++)
+		kinds += sl_broker_kind_class(kind) == SL_OUTCOME_RACE && held_count(kind);
+	cr_expect_gt(kinds, 0);
+	cr_expect_eq(atomic_load(&held.lines), kinds);
+	for (start = sl_monotonic_ms(); sl_monotonic_ms() < start + 2;)
+		;
+	sl_broker_tick(held.broker);
+	cr_expect_eq(atomic_load(&held.lines), kinds, "told twice");
+}
+
+/* N2, N3: what an application earns by itself makes no notification at all. */
+static int own_errors(void *arg)
+{
+	struct sockaddr_in addr;
+	socklen_t len = sizeof(addr);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	pid_t pid = fork();
+
+	(void)arg;
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	for (int i = 0; i < 1000; i++) {
+		if (!getpeername(fd, (struct sockaddr *)&addr, &len) || errno != ENOTCONN)
+			return 1;
+		if (!kill(pid, SIGTERM) || errno != ESRCH)
+			return 2;
+	}
+	return 0;
+}
+
+Test(broker, own_errors_are_not_notified)
+{
+	static const struct sl_filter_options all = {
+		.hold = SL_HOLD_EXEC | SL_HOLD_CONNECT,
+		.flags = SL_FILTER_NOTIFY_FAMILY | SL_FILTER_NOTIFY_LISTEN,
+	};
+
+	held_up(NULL);
+	cr_expect_eq(held_call(&all, own_errors, NULL), 0);
+	cr_expect_eq(held_count(SL_BROKER_RECEIVED), 0);
+	cr_expect_eq(held_count(SL_BROKER_LISTENER_ADDED), 1);
+}
+
+/* N5: the other thread acts while the call is held; `go` starts it, `ack` says done. */
+static int swap_fd;
+
+static void *swap(void *arg)
+{
+	while (!atomic_load(&shared->go))
+		sched_yield();
+	if (arg)
+		dup2(open("/dev/null", O_RDONLY), swap_fd);
+	else
+		close(swap_fd);
+	atomic_store(&shared->ack, 1);
+	return NULL;
+}
+
+static int swapped(void *arg)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET,
+				    .sin_port = htons(shared->port),
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	pthread_t thread;
+
+	swap_fd = socket(AF_INET, SOCK_STREAM, 0);
+	pthread_create(&thread, NULL, swap, arg);
+	return connect(swap_fd, (struct sockaddr *)&addr, sizeof(addr)) ? errno : 0;
+}
+
+static void let_swap(const struct sl_call *call, struct sl_answer *answer)
+{
+	cr_expect_eq(call->connect.to.port_be, htons(shared->port));
+	cr_expect(call->connect.is_ip);
+	atomic_store(&shared->go, 1);
+	held_reached(&shared->ack, 1);
+	answer->go_on = true;
+}
+
+Test(broker, socket_gone_while_held)
+{
+	_cleanup_fd_ int server = -1;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	held.decide = let_swap;
+	held_up(NULL);
+	cr_expect_eq(held_call(&hold_connect, swapped, NULL), EBADF);
+	atomic_store(&shared->go, 0);
+	atomic_store(&shared->ack, 0);
+	cr_expect_eq(held_call(&hold_connect, swapped, shared), ENOTSOCK);
+	cr_expect_eq(held_accepted(server), 0);
+	held_balance();
+}
+
+/* N6 */
+static void on_alarm(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&shared->alarms, 1);
+}
+
+static int connect_under_alarms(void *arg)
+{
+	/* No SA_RESTART: an interruption is to be seen. */
+	struct sigaction action = { .sa_handler = on_alarm };
+	struct itimerval timer = { { 0, ALARM_US }, { 0, ALARM_US } };
+	int ret = 0;
+
+	(void)arg;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &timer, NULL);
+	for (int i = 0; i < 50 && !ret; i++) {
+		ret = held_connect(shared->port);
+		/* Before the call was received a signal may interrupt it, as any connect(). */
+		if (ret == EINTR) {
+			ret = 0;
+			i--;
+		}
+	}
+	return ret;
+}
+
+/* Until the signal is there and has to wait. */
+static void until_alarm_pends(const struct sl_call *call, struct sl_answer *answer)
+{
+	char path[64], line[128];
+	unsigned long pending = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", call->task.tgid);
+	while (!(pending & 1UL << (SIGALRM - 1))) {
+		file = fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file))
+			sscanf(line, "ShdPnd: %lx", &pending);
+		if (!file)
+			break;
+		fclose(file);
+	}
+	answer->go_on = true;
+}
+
+Test(broker, signals_do_not_repeat_a_call)
+{
+	_cleanup_fd_ int server = -1;
+	unsigned long flags;
+	const char *why;
+
+	sl_probe_listener_flags(&flags, &why);
+	if (!flags)
+		cr_skip_test("%s", why);
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	held.decide = until_alarm_pends;
+	held_up(NULL);
+	cr_expect_eq(held_call(&hold_connect, connect_under_alarms, NULL), 0);
+	held_balance();
+	cr_expect_eq(held_accepted(server), 50);
+	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 50);
+	cr_expect_gt(atomic_load(&shared->alarms), 10);
+}
+
+Test(broker, this_kernel_keeps_answers)
+{
+	unsigned int lost = 0;
+	struct sl_err err = {};
+	unsigned long flags;
+	const char *why;
+
+	sl_probe_listener_flags(&flags, &why);
+	if (!flags)
+		cr_skip_test("%s", why);
+	held_up(NULL);
+	cr_expect_eq(sl_probe_killable_race(20000, &lost, &err), 0, "%s", err.text);
+	cr_expect_eq(lost, 0);
+}
+
+/* N9 */
+static char cgroup[PATH_MAX];
+
+static void freeze(bool on)
+{
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX + 32];
+
+	snprintf(path, sizeof(path), "%s/cgroup.freeze", cgroup);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	cr_assert_eq(write(fd, on ? "1" : "0", 1), 1);
+}
+
+static bool is_frozen(void)
+{
+	char path[PATH_MAX + 32], text[64] = "";
+	_cleanup_fd_ int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/cgroup.events", cgroup);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
+	return strstr(text, "frozen 1");
+}
+
+static void make_cgroup(void)
+{
+	char mount[PATH_MAX / 2];
+	struct sl_err err = {};
+
+	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), &err), 0, "%s", err.text);
+	snprintf(cgroup, sizeof(cgroup), "%s/sl-test-%d-freeze", mount, getpid());
+	cr_assert_eq(sl_cgroup_create(cgroup, &err), 0, "%s", err.text);
+}
+
+static void wait_for_go(const struct sl_call *call, struct sl_answer *answer)
+{
+	(void)call;
+	atomic_fetch_add(&shared->calls, 1);
+	while (!atomic_load(&shared->go))
+		sched_yield();
+	answer->go_on = true;
+}
+
+static int enter_and_connect(void *arg)
+{
+	(void)arg;
+	if (sl_cgroup_enter(cgroup, 0, NULL))
+		return 90;
+	return held_connect(shared->port);
+}
+
+Test(broker, frozen_while_held)
+{
+	_cleanup_fd_ int server = -1;
+	pid_t pid;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	make_cgroup();
+	held.decide = wait_for_go;
+	held_up(NULL);
+	pid = held_run(1, &hold_connect, enter_and_connect, NULL);
+	cr_assert(held_reached(&shared->calls, 1));
+	freeze(true);
+	freeze(false);
+	atomic_store(&shared->go, 1);
+	cr_expect_eq(held_wait(pid), 0);
+	held_balance();
+	cr_expect_eq(held_accepted(server), 1);
+	/* A freeze that came while connect() itself ran makes the kernel restart it. */
+	cr_expect_leq(held_count(SL_BROKER_CONTINUED), 2);
+	cr_expect_eq(held_count(SL_BROKER_CONTINUED), held_count(SL_BROKER_RECEIVED));
+	sl_cgroup_destroy(cgroup, 5000);
+}
+
+static int connect_twice(void *arg)
+{
+	int first;
+
+	(void)arg;
+	if (sl_cgroup_enter(cgroup, 0, NULL))
+		return 90;
+	first = held_connect(shared->port);
+	atomic_store(&shared->ack, 1);
+	return first == EAGAIN ? held_connect(shared->port) : 91;
+}
+
+Test(broker, drained_before_a_freeze)
+{
+	_cleanup_fd_ int server = -1;
+	int64_t end;
+	pid_t pid;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	make_cgroup();
+	held.decide = wait_for_go;
+	held_up(NULL);
+	pid = held_run(1, &hold_connect, connect_twice, NULL);
+	cr_assert(held_reached(&shared->calls, 1));
+	cr_expect_eq(sl_broker_drain(held.broker, 2, 0, EAGAIN), -ENOENT);
+	cr_expect_eq(sl_broker_drain(held.broker, 1, 20, EAGAIN), 1);
+	cr_assert(held_reached(&shared->ack, 1));
+	freeze(true);
+	/* With its second call pending, not received, the task freezes. */
+	for (end = sl_monotonic_ms() + 10000; !is_frozen() && sl_monotonic_ms() < end;)
+		sched_yield();
+	cr_expect(is_frozen());
+	freeze(false);
+	cr_expect_eq(atomic_load(&shared->calls), 1);
+	atomic_store(&shared->go, 1);
+	cr_expect_eq(sl_broker_resume(held.broker, 1), 0);
+	cr_expect_eq(held_wait(pid), 0);
+	held_balance();
+	cr_expect_eq(held_accepted(server), 1);
+	cr_expect_eq(held_count(SL_BROKER_DRAINED), 1);
+	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 1);
+	sl_cgroup_destroy(cgroup, 5000);
+}
+
+/* One task's decision hangs; another's of the same sandbox, and of another, does not. */
+static void hang_first(const struct sl_call *call, struct sl_answer *answer)
+{
+	if (!atomic_fetch_add(&shared->calls, 1))
+		while (!atomic_load(&shared->go))
+			sched_yield();
+	(void)call;
+	answer->go_on = true;
+}
+
+static int fork_connecting(void *arg)
+{
+	unsigned int *count = arg, bad = 0;
+	int status;
+
+	for (unsigned int i = 0; i < *count; i++)
+		if (!fork())
+			_exit(held_connect(shared->port));
+	while (wait(&status) > 0)
+		bad += WEXITSTATUS(status) != EACCES;
+	return bad;
+}
+
+Test(broker, slow_decision_delays_nobody)
+{
+	_cleanup_fd_ int server = -1;
+	pid_t slow, other;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	held.decide = hang_first;
+	held_up(NULL);
+	slow = held_run(1, &hold_connect, just_connect, NULL);
+	cr_assert(held_reached(&shared->calls, 1));
+	other = held_run(2, &hold_connect, just_connect, NULL);
+	cr_expect_eq(held_wait(other), 0);
+	cr_expect_eq(held_accepted(server), 1);
+	atomic_store(&shared->go, 1);
+	cr_expect_eq(held_wait(slow), 0);
+	held_balance();
+}
+
+/* All of a listener's decisions hang: they and those behind them are denied. */
+Test(broker, overload_denies)
+{
+	static const struct sl_broker_options options = { .per_listener = 4, .deadline_ms = 50 };
+	unsigned int count = 20;
+	_cleanup_fd_ int server = -1;
+	pid_t pid;
+	int status;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	held.decide = wait_for_go;
+	held_up(&options);
+	pid = held_run(1, &hold_connect, fork_connecting, &count);
+	while (!waitpid(pid, &status, WNOHANG))
+		sl_broker_tick(held.broker);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(held_accepted(server), 0);
+	cr_expect_eq(held_count(SL_BROKER_OVERDUE), 4);
+	cr_expect_eq(held_count(SL_BROKER_OVERLOAD), 16);
+	cr_expect_eq(atomic_load(&shared->calls), 4);
+	atomic_store(&shared->go, 1);
+	held_balance();
+}
+
+static unsigned int open_fds(void)
+{
+	_cleanup_dir_ DIR *dir = opendir("/proc/self/fd");
+	unsigned int n = 0;
+
+	while (readdir(dir))
+		n++;
+	return n;
+}
+
+/* N10 */
+Test(broker, listeners_come_and_go)
+{
+	_cleanup_fd_ int server = -1;
+	unsigned int before;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	held_up(NULL);
+	before = open_fds();
+	for (unsigned int i = 0; i < LISTENERS; i++) {
+		/* A tag is free again when `ended` was called. */
+		cr_assert_eq(held_wait(held_run(i, &hold_connect, just_connect, NULL)), 0);
+		held_accepted(server);
+	}
+	cr_expect(held_reached(&held.ended, LISTENERS));
+	cr_expect_eq(held_count(SL_BROKER_LISTENER_ENDED), LISTENERS);
+	held_balance();
+	cr_expect_eq(sl_broker_running(held.broker), 0);
+	cr_expect_leq(open_fds(), before);
+}
+
+/* A refused family is told, and denied whatever the answer. */
+static int packet_socket(void *arg)
+{
+	(void)arg;
+	return socket(AF_PACKET, SOCK_RAW, 0) < 0 ? errno : 0;
+}
+
+static void allow_socket(const struct sl_call *call, struct sl_answer *answer)
+{
+	cr_expect_eq(call->kind, SL_HELD_SOCKET);
+	cr_expect_eq(call->socket.family, AF_PACKET);
+	cr_expect_eq(call->socket.type, SOCK_RAW);
+	answer->go_on = true;
+	answer->code = ENOTBLK;
+}
+
+Test(broker, refused_family_is_told)
+{
+	static const struct sl_filter_options options = { .flags = SL_FILTER_NOTIFY_FAMILY };
+
+	held.decide = allow_socket;
+	held_up(NULL);
+	cr_expect_eq(held_call(&options, packet_socket, NULL), ENOTBLK);
+	held_balance();
+	cr_expect_eq(held_count(SL_BROKER_DENIED), 1);
+}
+
+/* B8: lengths that connect() refuses get the kernel's errno. */
+static int odd_lengths(void *arg)
+{
+	static const unsigned int lengths[] = { 0x7fffffff, -1U, 0, 1, 2, 15, 129 };
+	struct sockaddr_storage addr = { .ss_family = AF_INET };
+	int *errors = arg, fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(lengths); i++)
+		errors[i] = connect(fd, (struct sockaddr *)&addr, lengths[i]) ? errno : 0;
+	errors[ARRAY_SIZE(lengths)] = connect(fd, (void *)8, 16) ? errno : 0;
+	return 0;
+}
+
+Test(broker, odd_addresses)
+{
+	int *bare = held_share(4096), *under = bare + 64;
+
+	held.decide = NULL;
+	held_up(NULL);
+	odd_lengths(bare);
+	cr_expect_eq(held_call(&hold_connect, odd_lengths, under), 0);
+	cr_expect_eq(memcmp(bare, under, 64 * sizeof(int)), 0);
+	cr_expect_neq(bare[0], 0);
+	held_balance();
+	cr_expect_eq(held_count(SL_BROKER_BAD_ARGUMENT), 8);
+}
