@@ -6,8 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -43,8 +45,14 @@ static void kill_it(const struct sl_call *call, struct sl_answer *answer)
 {
 	answer->go_on = true;
 	/* Every second one dies with its call received; the others somewhere before. */
-	if (call->task.tgid & 1)
+	if (call->task.tgid & 1) {
+		_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, call->task.tgid, 0);
+		struct pollfd gone = { .fd = fd, .events = POLLIN };
+
 		kill(call->task.tgid, SIGKILL);
+		if (fd >= 0)
+			poll(&gone, 1, -1);
+	}
 }
 
 /* N1. Forks children that connect for ever, and kills each after a moment of its own. */
