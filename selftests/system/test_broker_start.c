@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "broker/listener.h"
 #include "broker/notify.h"
+#include "broker/probe.h"
 #include "system/held.h"
 
 TestSuite(broker_start, .timeout = 60);
@@ -33,6 +34,8 @@ static pid_t start(bool nested)
 {
 	pid_t pid = fork();
 	struct sl_filter own;
+	unsigned long flags;
+	const char *why;
 	int listener;
 
 	cr_assert_geq(pid, 0);
@@ -42,7 +45,8 @@ static pid_t start(bool nested)
 	if (nested && (sl_filter_make(&own, &hold_connect, NULL) ||
 		       sl_filter_install(&own, 0, &listener, NULL)))
 		_exit(255);
-	_exit(-sl_handoff_give(&handoff, &filter, 0, NULL));
+	sl_probe_listener_flags(&flags, &why);
+	_exit(-sl_handoff_give(&handoff, &filter, flags, NULL));
 }
 
 /* N14 */

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "broker/filter_private.h"
+#include "broker/notify.h"
 
 /* Only the low half: the kernel takes these arguments as int. Little-endian. */
 #define ARG_LOW(n) (offsetof(struct seccomp_data, args) + 8 * (n))
@@ -215,8 +216,11 @@ int sl_filter_install(const struct sl_filter *filter, unsigned long flags, int *
 	};
 	long fd;
 
+	/* The kernel takes flags of a listener only with one. */
 	if (filter->notifies)
 		flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	else
+		flags &= ~SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return sl_err_sys(err, errno, "can't set no_new_privs");
 	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog);

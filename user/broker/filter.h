@@ -112,8 +112,7 @@ int sl_filter_make(struct sl_filter *out, const struct sl_filter_options *option
 /*
  * Installs it in the calling thread, for good and for all its descendants. Sets
  * no_new_privs first. *listener (close-on-exec, the caller's; 0 is a valid one) is -1 when
- * the filter notifies nothing. `flags`: SECCOMP_FILTER_FLAG_* beside NEW_LISTENER, as of
- * broker/probe.h. -EBUSY: the task has a listener of somebody else.
+ * the filter notifies nothing. `flags`: those of broker/probe.h. -EBUSY: the task has a listener of somebody else.
  */
 int sl_filter_install(const struct sl_filter *filter, unsigned long flags, int *listener,
 		      struct sl_err *err);
