@@ -45,7 +45,7 @@ static void note(const struct sl_call *call, struct sl_answer *answer)
 	if (seen.count < SEEN_MAX)
 		strcpy(seen.text[seen.count++], text);
 	seen.check_only = call->exec.check_only;
-	seen.task = call->task;
+	cr_expect_eq(sl_call_task(call, &seen.task), 0);
 	pthread_mutex_unlock(&seen.lock);
 	answer->go_on = true;
 }

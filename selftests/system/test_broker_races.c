@@ -45,11 +45,11 @@ static void kill_it(const struct sl_call *call, struct sl_answer *answer)
 {
 	answer->go_on = true;
 	/* Every second one dies with its call received; the others somewhere before. */
-	if (call->task.tgid & 1) {
-		_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, call->task.tgid, 0);
+	if (call->tid & 1) {
+		_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, call->tid, 0);
 		struct pollfd gone = { .fd = fd, .events = POLLIN };
 
-		kill(call->task.tgid, SIGKILL);
+		kill(call->tid, SIGKILL);
 		if (fd >= 0)
 			poll(&gone, 1, -1);
 	}
@@ -260,7 +260,7 @@ static void until_alarm_pends(const struct sl_call *call, struct sl_answer *answ
 	unsigned long pending = 0;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", call->task.tgid);
+	snprintf(path, sizeof(path), "/proc/%d/status", call->tid);
 	while (!(pending & 1UL << (SIGALRM - 1))) {
 		file = fopen(path, "re");
 		while (file && fgets(line, sizeof(line), file))

@@ -35,11 +35,11 @@ static int read_exec(struct sl_call *call, const struct seccomp_data *data, bool
 {
 	int dirfd = at ? (int)data->args[0] : AT_FDCWD, flags = at ? (int)data->args[4] : 0, ret;
 
-	ret = sl_task_read_string(call->task.tid, data->args[at], call->path, sizeof(call->path));
+	ret = sl_task_read_string(call->tid, data->args[at], call->path, sizeof(call->path));
 	if (ret)
 		return fail(outcome, outcome_of(ret, SL_BROKER_BAD_ARGUMENT));
 	call->exec.check_only = flags & AT_EXECVE_CHECK;
-	ret = sl_images_resolve(&call->exec.images, &call->task, dirfd, call->path, flags);
+	ret = sl_images_resolve(&call->exec.images, call->tid, dirfd, call->path, flags);
 	if (!ret)
 		return 0;
 	if (ret == -ENOENT || ret == -ENOTDIR)
@@ -61,7 +61,7 @@ static int read_connect(struct sl_call *call, const struct seccomp_data *data,
 	/* As move_addr_to_kernel() (net/socket.c): what it refuses is not read. */
 	if (len <= 0 || (size_t)len > sizeof(addr))
 		return fail(outcome, SL_BROKER_BAD_ARGUMENT);
-	ret = sl_task_read(call->task.tid, data->args[1], &addr, len);
+	ret = sl_task_read(call->tid, data->args[1], &addr, len);
 	if (ret)
 		return fail(outcome, outcome_of(ret, SL_BROKER_BAD_ARGUMENT));
 	ret = sl_parse_sockaddr(&addr, len, &call->connect.family, &call->connect.to);
@@ -101,21 +101,32 @@ static int read_arguments(struct sl_call *call, const struct seccomp_data *data,
 	}
 }
 
-int sl_call_read(struct sl_call *out, const struct seccomp_notif *notif, uint64_t tag,
+int sl_call_read(struct sl_call *out, const struct seccomp_notif *notif, int listener, uint64_t tag,
 		 enum sl_broker_kind *outcome)
 {
-	int ret;
-
 	out->tag = tag;
+	out->tid = (pid_t)notif->pid;
+	out->listener = listener;
+	out->id = notif->id;
 	out->arch = notif->data.arch;
 	out->kind = SL_HELD_MAX;
 	/* 0: the task is in a pid namespace that this process can't see. */
 	if (!notif->pid)
 		return fail(outcome, SL_BROKER_ACCESS);
-	ret = sl_task_find(&out->task, notif->pid);
-	if (ret)
-		return fail(outcome, outcome_of(ret, SL_BROKER_ACCESS));
 	return read_arguments(out, &notif->data, outcome);
+}
+
+int sl_call_task(const struct sl_call *call, struct sl_task *out)
+{
+	struct sl_task task;
+	int ret = sl_task_find(&task, call->tid);
+
+	/* While the call is held its task, and so the leader, can't have been replaced. */
+	if (!ret)
+		ret = sl_notify_valid(call->listener, call->id);
+	if (!ret)
+		*out = task;
+	return ret == -ENOENT ? -ESRCH : ret;
 }
 
 void sl_call_free(struct sl_call *call)

@@ -28,7 +28,7 @@ enum sl_call_kind {
 
 struct sl_call {
 	uint64_t tag; /* of the listener */
-	struct sl_task task;
+	pid_t tid;    /* the task that made it; more by sl_call_task() */
 	enum sl_call_kind kind;
 	uint32_t arch; /* AUDIT_ARCH_* */
 	union {
@@ -49,6 +49,8 @@ struct sl_call {
 			int family, type, protocol;
 		} socket;
 	};
+	int listener; /* borrowed */
+	uint64_t id;
 	char path[PATH_MAX]; /* exec: as passed, not safe to print */
 };
 
@@ -56,8 +58,14 @@ struct sl_call {
  * Reads a call. 0: *out is whole, the caller frees it. Else the kind of its outcome: an
  * APPLICATION goes on at once, a RACE or FAULT does not.
  */
-int sl_call_read(struct sl_call *out, const struct seccomp_notif *notif, uint64_t tag,
+int sl_call_read(struct sl_call *out, const struct seccomp_notif *notif, int listener, uint64_t tag,
 		 enum sl_broker_kind *outcome);
+
+/*
+ * The process that made it, for who wants to know: it costs two files of /proc. -ESRCH: it
+ * has gone meanwhile. Other errors are this process' own.
+ */
+int sl_call_task(const struct sl_call *call, struct sl_task *out);
 
 void sl_call_free(struct sl_call *call);
 

@@ -57,7 +57,7 @@ static enum sl_broker_kind decide(struct worker *w, struct sl_answer *answer)
 	enum sl_broker_kind kind;
 	int ret;
 
-	ret = sl_call_read(call, notif, w->slot->tag, &kind);
+	ret = sl_call_read(call, notif, w->listener->fd, w->slot->tag, &kind);
 	if (ret) {
 		answer->go_on = sl_broker_kind_class(kind) == SL_OUTCOME_APPLICATION;
 		return kind;

@@ -17,17 +17,17 @@ void sl_images_free(struct sl_images *images)
 		close(images->fds[--images->count]);
 }
 
-static int open_proc(const struct sl_task *task, const char *what)
+static int open_proc(pid_t tid, const char *what)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", task->tgid, task->tid, what);
+	snprintf(path, sizeof(path), "/proc/%d/%s", tid, what);
 	fd = open(path, O_PATH | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
 	/* A descriptor that is not open is the caller's mistake, a task that is gone is not. */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d", task->tgid, task->tid);
+	snprintf(path, sizeof(path), "/proc/%d", tid);
 	return errno != ENOENT ? -errno : access(path, F_OK) ? -ESRCH : -EBADF;
 }
 
@@ -75,19 +75,18 @@ static int follow_scripts(struct sl_images *images, const struct sl_walk *walk)
 	}
 }
 
-int sl_images_resolve(struct sl_images *out, const struct sl_task *task, int dirfd,
-		      const char *path, int flags)
+int sl_images_resolve(struct sl_images *out, pid_t tid, int dirfd, const char *path, int flags)
 {
 	_cleanup_(sl_images_free) struct sl_images images = { .count = 0 };
 	_cleanup_fd_ int root = -1, cwd = -1, start = -1;
-	struct sl_walk walk = { .task = task }, first;
+	struct sl_walk walk = { .tid = tid }, first;
 	char name[32];
 	int ret = 0, fd;
 
-	root = open_proc(task, "root");
+	root = open_proc(tid, "root");
 	if (root < 0)
 		return root;
-	cwd = open_proc(task, "cwd");
+	cwd = open_proc(tid, "cwd");
 	if (cwd < 0)
 		return cwd;
 	walk.root = root;
@@ -95,7 +94,7 @@ int sl_images_resolve(struct sl_images *out, const struct sl_task *task, int dir
 	first = walk;
 	if (dirfd != AT_FDCWD && path[0] != '/') {
 		snprintf(name, sizeof(name), "fd/%d", dirfd);
-		start = dirfd < 0 ? -EBADF : open_proc(task, name);
+		start = dirfd < 0 ? -EBADF : open_proc(tid, name);
 		if (start < 0)
 			return start;
 		first.start = start;

@@ -35,8 +35,7 @@ struct sl_images {
  * kernel would give (-ENOENT, -EACCES, -ELOOP, -ENOEXEC, …), or -EMFILE, -ENFILE, -ENOMEM
  * of this process. The caller frees *out.
  */
-int sl_images_resolve(struct sl_images *out, const struct sl_task *task, int dirfd,
-		      const char *path, int flags);
+int sl_images_resolve(struct sl_images *out, pid_t tid, int dirfd, const char *path, int flags);
 
 void sl_images_free(struct sl_images *images);
 

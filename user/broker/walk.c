@@ -105,16 +105,22 @@ static int expand(struct steps *s, int fd)
 }
 
 /* /proc/self and /proc/thread-self are links whose target depends on who reads them. */
-static int open_self(const struct sl_task *task, const char *name, int *out)
+static int open_self(pid_t tid, const char *name, int *out)
 {
+	bool self = !strcmp(name, "self");
+	struct sl_task task;
 	char path[64];
+	int ret;
 
-	if (!strcmp(name, "self"))
-		snprintf(path, sizeof(path), "/proc/%d", task->tgid);
-	else if (!strcmp(name, "thread-self"))
-		snprintf(path, sizeof(path), "/proc/%d/task/%d", task->tgid, task->tid);
-	else
+	if (!self && strcmp(name, "thread-self") != 0)
 		return 0;
+	ret = sl_task_find(&task, tid);
+	if (ret)
+		return ret;
+	if (self)
+		snprintf(path, sizeof(path), "/proc/%d", task.tgid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/task/%d", task.tgid, task.tid);
 	*out = open(path, O_PATH | O_CLOEXEC);
 	return *out < 0 ? (errno == ENOENT ? -ESRCH : -errno) : 1;
 }
@@ -128,7 +134,7 @@ static int step(struct steps *s, const char *name, bool last, bool follow)
 	int ret;
 
 	proc = in_proc(s->at, &proc_root);
-	ret = proc_root ? open_self(s->walk->task, name, &fd) : 0;
+	ret = proc_root ? open_self(s->walk->tid, name, &fd) : 0;
 	if (ret < 0)
 		return ret;
 	if (!ret) {

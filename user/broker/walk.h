@@ -8,9 +8,9 @@
 #include "broker/task.h"
 
 struct sl_walk {
-	const struct sl_task *task; /* whose /proc/self it is */
-	int root;                   /* O_PATH, borrowed */
-	int start;                  /* where a relative path begins */
+	pid_t tid; /* whose /proc/self it is */
+	int root;  /* O_PATH, borrowed */
+	int start; /* where a relative path begins */
 };
 
 /*
