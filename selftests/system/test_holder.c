@@ -87,6 +87,7 @@ Test(holder, opener_and_who_inherited_it, .init = world_up)
 {
 	struct load server, load;
 	unsigned int port = server_start(&server, "tcp-server --count 100");
+	struct sl_owner owner;
 	struct holders holders;
 	const char *opener;
 
@@ -94,9 +95,11 @@ Test(holder, opener_and_who_inherited_it, .init = world_up)
 	opener = fact_next(&load, NULL, "open");
 	holders = expect_two_holders(&load);
 	expect_owner(&holders.sock.owner, opener, "owner");
-	expect_owner(&holders.sock.opener, opener, "opener");
+	owner = opener_of(&holders.sock);
+	expect_owner(&owner, opener, "opener");
 	cr_expect(holders.sock.flags & SL_SOCK_INHERITED);
-	expect_owner(&holders.sock.user, fact_next(&load, opener, "open"), "user");
+	owner = user_of(&holders.sock);
+	expect_owner(&owner, fact_next(&load, opener, "open"), "user");
 	cr_expect_eq(load_end(&load), 0);
 	expect_conserved(0);
 	expect_no_faults();

@@ -285,6 +285,7 @@ static uint32_t simulate(const struct sl_filter *filter, const struct seccomp_da
 		}
 	}
 	cr_assert_fail("ran off the end");
+	return 0;
 }
 
 Test(filter, other_abis_get_nothing)
