@@ -253,7 +253,7 @@ Test(owner, passed_on_by_message)
 {
 	struct load server, load;
 	unsigned int port = server_start(&server, "tcp-server --count 100");
-	struct sl_owner opener;
+	struct sl_owner opener, user;
 	const char *line;
 	struct sl_sock sock;
 
@@ -264,7 +264,8 @@ Test(owner, passed_on_by_message)
 	opener = opener_of(&sock);
 	expect_owner(&opener, line, "opener, gone by now");
 	expect_owner(&sock.owner, line, "owner, gone by now");
-	expect_owner(&sock.user, fact_with(&load, "sock", "sent", 10), "who sent");
+	user = user_of(&sock);
+	expect_owner(&user, fact_with(&load, "sock", "sent", 10), "who sent");
 	cr_expect_eq(sock.bytes_sent, 10);
 	expect_conserved(0);
 	expect_no_faults();
@@ -279,6 +280,7 @@ Test(owner, opener_with_a_reused_pid)
 	struct load server, held, reuser;
 	unsigned int port = server_start(&server, "tcp-server --fork --count 100");
 	const char *line, *other;
+	struct sl_owner opener, user;
 	struct sl_sock sock, second;
 
 	load_start(&held, INSIDE, "pass-fd --server 127.0.0.1:%u --bytes 10 --hold --timeout 60",
@@ -294,9 +296,11 @@ Test(owner, opener_with_a_reused_pid)
 
 	cr_assert(live_sock(fact_u64(line, "cookie"), &sock));
 	cr_assert(live_sock(fact_u64(other, "cookie"), &second));
-	expect_owner(&sock.opener, line, "opener, gone by now");
+	opener = opener_of(&sock);
+	expect_owner(&opener, line, "opener, gone by now");
 	expect_owner(&sock.owner, line, "owner, gone by now");
-	expect_owner(&sock.user, fact_next(&held, line, "open"), "who has it now");
+	user = user_of(&sock);
+	expect_owner(&user, fact_next(&held, line, "open"), "who has it now");
 	expect_owner(&second.owner, other, "who has the pid now");
 	cr_expect_neq(sock.owner.start_ns, second.owner.start_ns);
 	cr_expect_eq(load_end(&held), 0);
