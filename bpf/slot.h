@@ -122,6 +122,8 @@ static __always_inline void closed_keep(struct sl_sock *rec)
 				 sizeof(*slot) - offsetof(struct sl_sock, netns_cookie));
 		slot_publish(slot, cookie);
 		count(rec->owner.sandbox, SL_COUNTER_CLOSED_KEPT);
+	} else {
+		count(rec->owner.sandbox, SL_COUNTER_CLOSED_DROPPED);
 	}
 	bpf_map_delete_elem(&socks_over, &cookie);
 }

@@ -39,6 +39,7 @@ enum sl_counter_class {
 	X(EVENT_SUBMITTED, FLOW, "event_submitted", "events put into the ring buffer")                  \
 	X(EVENT_WAKEUP, FLOW, "event_wakeup", "wake-ups of a sleeping consumer")                        \
 	X(SOCK_DISCONNECT, RACE, "sock_disconnect", "sockets connected anew after a disconnect")        \
+	X(CLOSED_DROPPED, RACE, "closed_dropped", "records not kept: a live socket has their slot")     \
 	X(SOCK_OVERFLOW, RACE, "sock_overflow", "sockets whose slot was taken by a live one")           \
 	X(TUPLE_OVERFLOW, RACE, "tuple_overflow", "connections whose bucket of tuples was full")        \
 	X(TUPLE_REPLACED, RACE, "tuple_replaced", "a tuple was reused before its old row had gone")     \
