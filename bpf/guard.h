@@ -81,6 +81,27 @@ static __always_inline void guard_image(struct guard_work *work, __u32 id,
 	}
 }
 
+/* Adds what user space found the file to earn while its exec was held. */
+static __always_inline void guard_file(struct guard_work *work, __u32 policy, __u32 exe_id)
+{
+	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &exe_id);
+	struct sl_guard_file key = { .policy = policy };
+	struct sl_guard_grant *grant;
+
+	if (!exe)
+		return;
+	key.ino = exe->key.ino;
+	key.ctime_ns = exe->key.ctime_ns;
+	key.path_hash = exe->key.path_hash;
+	key.dev = exe->key.dev;
+	grant = bpf_map_lookup_elem(&guard_files, &key);
+	if (!grant)
+		return;
+	bits_or(&work->row.match, &grant->granted.own);
+	bits_or(&work->row.inherited, &grant->granted.inherited);
+	bits_or(&work->row.missed, &grant->missed.own);
+}
+
 /*
  * Computes the row of `lineage` for one policy, unless it is there: it is a pure function
  * of the two. Without its parent's row it can't be: then user space, which is loading the
@@ -106,10 +127,12 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 		bits_or(&work->row.match, &up->inherited);
 		bits_or(&work->row.inherited, &up->inherited);
 	}
-	if (guard_identity(node->key.exe, node->key.flags))
-		guard_image(work, policy_id, policy, node);
-	else
+	if (!guard_identity(node->key.exe, node->key.flags)) {
 		work->row.flags = SL_GUARD_NO_IDENTITY;
+	} else {
+		guard_image(work, policy_id, policy, node);
+		guard_file(work, policy_id, node->key.exe);
+	}
 	if (bpf_map_update_elem(&guard_lineages, &key, &work->row, BPF_NOEXIST) == -7) /* E2BIG */
 		count(policy->sandbox, SL_COUNTER_GUARD_FULL);
 	return 0;

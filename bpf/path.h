@@ -150,15 +150,14 @@ static long path_hash_step(__u32 word, void *data)
 
 	if (!s)
 		return 1;
-	h->hash ^= *(__u64 *)&s->exe.path[(word * 8) & (SL_PATH_MAX - 1)];
-	h->hash *= 0x9fb21c651e98df25ULL;
-	h->hash ^= h->hash >> 32;
+	h->hash = sl_path_hash_word(h->hash,
+				    *(__u64 *)&s->exe.path[(word * 8) & (SL_PATH_MAX - 1)]);
 	return 0;
 }
 
 static __always_inline __u64 path_hash(struct scratch *s, __u32 slot, __u64 seed)
 {
-	struct path_hash h = { .hash = seed ^ s->exe.path_len, .slot = slot };
+	struct path_hash h = { .hash = sl_path_hash_begin(seed, s->exe.path_len), .slot = slot };
 
 	bpf_loop((s->exe.path_len + 7) / 8, path_hash_step, &h, 0);
 	return h.hash;

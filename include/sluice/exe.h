@@ -52,6 +52,18 @@ struct sl_exe {
 	char path[SL_PATH_MAX];
 };
 
+/* Steps of the hash of a path: its words of 8 bytes, the last one padded with zeros. */
+static inline __u64 sl_path_hash_begin(__u64 seed, __u64 len)
+{
+	return seed ^ len;
+}
+
+static inline __u64 sl_path_hash_word(__u64 hash, __u64 word)
+{
+	hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
+	return hash ^ hash >> 32;
+}
+
 enum sl_lineage_flag {
 	SL_LINEAGE_OUTSIDE = 1 << 0, /* ran before the sandbox's entry: shown, never matched */
 	SL_LINEAGE_CUT = 1 << 1,     /* deeper than SL_LINEAGE_DEPTH: a link was dropped */

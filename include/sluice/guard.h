@@ -16,6 +16,7 @@
  * fails denies. The lineage's bits are computed when the lineage comes into being, at exec:
  *
  *	guard_paths{policy, table, path}         -> bits that an image earns
+ *	guard_files{policy, file}                -> the same, for what is held at exec
  */
 #ifndef SLUICE_GUARD_H
 #define SLUICE_GUARD_H
@@ -73,6 +74,24 @@ struct sl_guard_path {
 };
 
 enum sl_guard_table { SL_GUARD_TABLE_EXE, SL_GUARD_TABLE_SCRIPT };
+
+/*
+ * Key of hash `guard_files`: an executable that user space has looked at before its exec,
+ * by what the kernel's own record of it will say (struct sl_exe_key).
+ */
+struct sl_guard_file {
+	__u64 ino;
+	__u64 ctime_ns;
+	__u64 path_hash; /* a hard link is another path */
+	__u32 dev;
+	__u32 policy;
+};
+
+/* Its value: what it earns beyond its path, and what it would have earned. */
+struct sl_guard_grant {
+	struct sl_grant granted;
+	struct sl_grant missed;
+};
 
 struct sl_guard_lineage_key {
 	__u32 policy;

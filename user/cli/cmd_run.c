@@ -6,12 +6,14 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "cli/commands.h"
 #include "event/watch.h"
 #include "kernel/feature.h"
 #include "run/child.h"
 #include "run/enforce.h"
 #include "run/loop.h"
+#include "run/mediate.h"
 #include "run/summary.h"
 
 /* Exit statuses of sluice's own, as env(1) has them. */
@@ -24,11 +26,15 @@ struct run_options {
 	const char *user;
 	const char *policy;
 	unsigned int mode;
+	unsigned int hold;
+	bool io_uring;
+	bool pass_socket;
 	bool watch;
 	bool wait_all;
 };
 
 static const char *const mode_names[] = { "policy", "observe", "audit", "enforce", NULL };
+static const char *const hold_names[] = { "auto", "exec", NULL };
 
 static const struct sl_option options[] = {
 	SL_OPTION(TEXT, struct run_options, events, "events", 'e', "FILE",
@@ -40,6 +46,14 @@ static const struct sl_option options[] = {
 	SL_OPTION(CHOICE, struct run_options, mode, "mode", 0, NULL,
 		  "what becomes of a denial (default: as the policy says, enforce)",
 		  .choices = mode_names),
+	SL_OPTION(CHOICE, struct run_options, hold, "hold", 0, NULL,
+		  "which calls wait until user space has prepared their verdict (default: auto, "
+		  "exec if the policy needs it)",
+		  .choices = hold_names),
+	SL_OPTION(FLAG, struct run_options, io_uring, "io-uring", 0, NULL,
+		  "allow io_uring, whose sockets of unusual families nobody mediates"),
+	SL_OPTION(FLAG, struct run_options, pass_socket, "pass-socket", 0, NULL,
+		  "let the command keep internet sockets among its descriptors 0 to 2"),
 	SL_OPTION(FLAG, struct run_options, watch, "watch", 'w', NULL,
 		  "show events on stderr as they happen"),
 	SL_OPTION(FLAG, struct run_options, wait_all, "wait-all", 0, NULL,
@@ -54,6 +68,7 @@ struct run {
 	struct sl_summary *summary;
 	struct sl_event_stream *stream;
 	struct sl_enforce *enforce;
+	struct sl_mediate *mediate;
 	struct sl_ring *ring;
 	FILE *json;
 	struct sl_run_signals signals;
@@ -81,6 +96,7 @@ static int open_policy(struct run *run)
 	struct sl_enforce_options wanted = {
 		.file = run->options->policy,
 		.mode = modes[run->options->mode],
+		.hold_exec = run->options->hold == 1,
 	};
 
 	if (wanted.file)
@@ -123,6 +139,33 @@ static int start_stream(struct run *run)
 				      &run->cli->err);
 }
 
+/* Only where denials are meant: the filter knows no other answer. */
+static int start_mediation(struct run *run, const struct sl_run_user *user)
+{
+	const char *lines[SL_CONTAIN_LINES];
+	struct sl_mediate_options wanted = {
+		.contain = { .change_user = user->change, .uid = user->uid, .gid = user->gid,
+			     .name = user->name[0] ? user->name : NULL,
+			     .pass_socket = run->options->pass_socket },
+		.io_uring = run->options->io_uring,
+		.set = run->world.set,
+		.sandbox = run->world.sandbox,
+	};
+	unsigned int n;
+	int rc;
+
+	if (!run->enforce || sl_enforce_mode(run->enforce) != SL_GUARD_ENFORCE)
+		return 0;
+	wanted.hold_exec = sl_enforce_files(run->enforce) != NULL;
+	rc = sl_mediate_new(&run->mediate, &wanted, &run->cli->err);
+	if (rc || run->cli->quiet)
+		return rc;
+	n = sl_mediate_lines(run->mediate, lines, SL_CONTAIN_LINES);
+	for (unsigned int i = 0; i < n; i++)
+		sl_log_notice("%s", lines[i]);
+	return 0;
+}
+
 static int exit_status(int status)
 {
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -131,6 +174,7 @@ static int exit_status(int status)
 /* Everything between the world's making and its end; the exit status or -errno. */
 static int run_in_world(struct run *run, char **argv)
 {
+	struct sl_run_start start;
 	struct sl_run_user user;
 	bool exec_failed;
 	int rc, status;
@@ -143,15 +187,25 @@ static int run_in_world(struct run *run, char **argv)
 				      &run->cli->err);
 	if (rc)
 		return rc;
-	rc = sl_run_child_start(&pid, run->world.cgroup, &user, &run->signals, argv, &exec_failed,
-				&run->cli->err);
+	rc = start_mediation(run, &user);
+	if (rc)
+		return rc;
+	start = (struct sl_run_start){
+		.cgroup = run->world.cgroup,
+		.user = &user,
+		.signals = &run->signals,
+		.mediate = run->mediate,
+		.files = run->enforce ? sl_enforce_files(run->enforce) : NULL,
+		.argv = argv,
+	};
+	rc = sl_run_child_start(&pid, &start, &exec_failed, &run->cli->err);
 	if (rc && exec_failed) {
 		sl_error_print(&run->cli->output, &run->cli->err);
 		return run->cli->err.code == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
 	}
 	run->started = !rc;
 	rc = rc
-		     ?: sl_run_loop(&run->world, run->ring, run->stream, pid,
+		     ?: sl_run_loop(&run->world, run->ring, run->stream, run->mediate, pid,
 				    run->options->wait_all, &status, &run->cli->err);
 	return rc ? rc : exit_status(status);
 }
@@ -161,6 +215,7 @@ static void run_free(struct run *run)
 	sl_ring_free(&run->ring);
 	sl_event_stream_free(&run->stream);
 	sl_summary_free(&run->summary);
+	sl_mediate_free(&run->mediate);
 	sl_enforce_free(&run->enforce);
 	if (run->json && run->json != stdout)
 		fclose(run->json);

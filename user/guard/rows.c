@@ -202,6 +202,8 @@ int sl_guard_delete(struct sl_set *set, __u32 policy_id)
 		{ SL_MAP_GUARD_POLICIES, sizeof(__u32), 0 },
 		{ SL_MAP_GUARD_PATHS, sizeof(struct sl_guard_path),
 		  offsetof(struct sl_guard_path, policy) },
+		{ SL_MAP_GUARD_FILES, sizeof(struct sl_guard_file),
+		  offsetof(struct sl_guard_file, policy) },
 		{ SL_MAP_GUARD_LINEAGES, sizeof(struct sl_guard_lineage_key),
 		  offsetof(struct sl_guard_lineage_key, policy) },
 		{ SL_MAP_GUARD_PORTS, sizeof(struct sl_guard_port),

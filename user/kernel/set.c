@@ -119,6 +119,19 @@ int sl_set_destroy(const char *dir, struct sl_err *err)
 	return sl_bpffs_remove(dir, err);
 }
 
+__u64 sl_set_path_hash(const struct sl_set *set, const char *path)
+{
+	size_t len = strlen(path);
+	__u64 hash = sl_path_hash_begin(set->hash_seed, len), word;
+
+	for (size_t at = 0; at < len; at += sizeof(word)) {
+		word = 0;
+		memcpy(&word, path + at, len - at < sizeof(word) ? len - at : sizeof(word));
+		hash = sl_path_hash_word(hash, word);
+	}
+	return hash;
+}
+
 int sl_set_map_fd(const struct sl_set *set, enum sl_map map)
 {
 	return set->maps[map];

@@ -59,6 +59,7 @@ enum sl_map {
 	SL_MAP_GUARDS,
 	SL_MAP_GUARD_POLICIES,
 	SL_MAP_GUARD_PATHS,
+	SL_MAP_GUARD_FILES,
 	SL_MAP_GUARD_LINEAGES,
 	SL_MAP_GUARD_PORTS,
 	SL_MAP_GUARD_DESTS,
@@ -111,6 +112,9 @@ int sl_set_destroy(const char *dir, struct sl_err *err);
 int sl_set_map_fd(const struct sl_set *set, enum sl_map map);
 
 const char *sl_set_dir(const struct sl_set *set);
+
+/* The hash of a path as the set's programs make it (sl_exe_key.path_hash). */
+__u64 sl_set_path_hash(const struct sl_set *set, const char *path);
 
 /*
  * Makes a sandbox of the cgroup at `cgroup` (a path in the cgroup2 file system), seeds

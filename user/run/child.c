@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -72,56 +74,71 @@ int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *
 
 /* What the child tells when it could not exec. */
 struct failure {
-	int code;
-	int step; /* 0 cgroup, 1 user, 2 exec */
+	bool exec; /* the exec itself: err.code says how */
+	struct sl_err err;
 };
+_Static_assert(sizeof(struct failure) <= PIPE_BUF, "written whole");
 
-static int become(const struct sl_run_user *user)
+static int change_user(const struct sl_run_user *user, struct sl_err *err)
 {
 	if (!user->change)
 		return 0;
-	if (user->name[0] ? initgroups(user->name, user->gid) : setgroups(0, NULL))
-		return -errno;
-	if (setresgid(user->gid, user->gid, user->gid) ||
+	if ((user->name[0] ? initgroups(user->name, user->gid) : setgroups(0, NULL)) ||
+	    setresgid(user->gid, user->gid, user->gid) ||
 	    setresuid(user->uid, user->uid, user->uid))
-		return -errno;
+		return sl_err_sys(err, errno, "can't become the user");
+	return 0;
+}
+
+static void set_environment(const struct sl_run_user *user)
+{
 	if (user->name[0]) {
 		setenv("USER", user->name, 1);
 		setenv("LOGNAME", user->name, 1);
 		setenv("HOME", user->home, 1);
 	}
-	return 0;
 }
 
-static _Noreturn void child_main(const char *cgroup, const struct sl_run_user *user,
-				 const struct sl_run_signals *signals, char **argv, int report)
+static _Noreturn void child_main(const struct sl_run_start *start, int report)
 {
-	struct failure failure = { .step = 0 };
+	struct failure failure = { 0 };
+	int rc = sl_cgroup_enter(start->cgroup, 0, NULL);
 
-	failure.code = -sl_cgroup_enter(cgroup, 0, NULL);
-	if (!failure.code) {
-		failure.step = 1;
-		failure.code = -become(user);
-	}
-	if (!failure.code) {
-		failure.step = 2;
-		sl_run_signals_restore(signals);
-		execvp(argv[0], argv);
-		failure.code = errno;
+	if (rc)
+		sl_err_sys(&failure.err, -rc, "can't enter the sandbox's cgroup");
+	if (!rc && start->user->change)
+		set_environment(start->user);
+	if (!rc)
+		sl_run_signals_restore(start->signals);
+	if (!rc)
+		rc = start->mediate ? sl_mediate_child(start->mediate, &failure.err) :
+				      change_user(start->user, &failure.err);
+	if (!rc) {
+		execvp(start->argv[0], start->argv);
+		failure.exec = true;
+		failure.err.code = errno;
 	}
 	(void)!write(report, &failure, sizeof(failure));
 	_exit(127);
 }
 
-int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user *user,
-		       const struct sl_run_signals *signals, char **argv, bool *exec_failed,
+/* What the child says; false when it says nothing, because its exec has succeeded. */
+static bool read_failure(int fd, struct failure *failure)
+{
+	ssize_t n;
+
+	do {
+		n = read(fd, failure, sizeof(*failure));
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)sizeof(*failure);
+}
+
+int sl_run_child_start(pid_t *pid, const struct sl_run_start *start, bool *exec_failed,
 		       struct sl_err *err)
 {
-	static const char *const steps[] = { "can't enter the sandbox's cgroup",
-					     "can't become the user", NULL };
 	struct failure failure;
-	int fds[2];
-	ssize_t n;
+	struct sl_err mediate_err = { 0 };
+	int fds[2], rc = 0;
 	pid_t child;
 
 	*exec_failed = false;
@@ -129,27 +146,35 @@ int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user 
 		return sl_err_sys(err, errno, "can't make a pipe");
 	child = fork();
 	if (!child)
-		child_main(cgroup, user, signals, argv, fds[1]);
+		child_main(start, fds[1]);
 	close(fds[1]);
 	if (child < 0) {
 		close(fds[0]);
 		return sl_err_sys(err, errno, "can't fork");
 	}
-	do {
-		n = read(fds[0], &failure, sizeof(failure));
-	} while (n < 0 && errno == EINTR);
-	close(fds[0]);
-	if (n != (ssize_t)sizeof(failure)) {
-		*pid = child;
-		return 0;
+	if (start->mediate)
+		rc = sl_mediate_parent(start->mediate, start->files, &mediate_err);
+	if (rc)
+		kill(child, SIGKILL);
+	if (!read_failure(fds[0], &failure)) {
+		close(fds[0]);
+		if (!rc) {
+			*pid = child;
+			return 0;
+		}
+		failure = (struct failure){ .err = mediate_err };
+	} else {
+		close(fds[0]);
 	}
 	waitpid(child, NULL, 0);
-	*exec_failed = failure.step == 2;
-	if (!*exec_failed)
-		return sl_err_sys(err, failure.code, "%s", steps[failure.step]);
-	sl_err_sys(err, failure.code, "can't run '%s'", argv[0]);
+	*exec_failed = failure.exec;
+	if (!*exec_failed) {
+		*err = failure.err;
+		return -failure.err.code;
+	}
+	sl_err_sys(err, failure.err.code, "can't run '%s'", start->argv[0]);
 	return sl_err_hint(err,
-			   failure.code == ENOENT
+			   failure.err.code == ENOENT
 				   ? "give a path, or a name found in PATH"
 				   : "it must be a program that the command's user may execute");
 }

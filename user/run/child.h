@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "run/mediate.h"
 #include "run/signals.h"
 
 /* Who the command runs as. */
@@ -24,13 +25,21 @@ struct sl_run_user {
  */
 int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *err);
 
+struct sl_run_start {
+	const char *cgroup;
+	const struct sl_run_user *user;
+	const struct sl_run_signals *signals;
+	struct sl_mediate *mediate; /* NULL: observed only; else it changes the user as well */
+	struct sl_files *files;     /* for what is held at exec; may be NULL */
+	char **argv;
+};
+
 /*
  * Forks, enters the cgroup, becomes the user, restores the signals, execs. Returns
  * after the exec has succeeded, with *pid; otherwise -errno of what failed, the child
  * reaped, and *exec_failed says whether it was the exec itself.
  */
-int sl_run_child_start(pid_t *pid, const char *cgroup, const struct sl_run_user *user,
-		       const struct sl_run_signals *signals, char **argv, bool *exec_failed,
+int sl_run_child_start(pid_t *pid, const struct sl_run_start *start, bool *exec_failed,
 		       struct sl_err *err);
 
 #endif

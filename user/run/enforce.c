@@ -14,6 +14,8 @@ struct sl_enforce {
 	struct sl_policy *policy;
 	struct sl_compiled *compiled;
 	struct sl_names *names;
+	struct sl_files *files;
+	bool hold_exec;
 	enum sl_guard_mode mode;
 	struct sl_set *set;
 	__u32 policy_id;
@@ -41,6 +43,7 @@ void sl_enforce_free(struct sl_enforce **enforce)
 	pthread_cond_destroy(&e->wake);
 	pthread_mutex_destroy(&e->lock);
 	sl_names_free(&e->names);
+	sl_files_free(&e->files);
 	sl_compiled_free(&e->compiled);
 	sl_policy_free(&e->policy);
 	free(e);
@@ -61,17 +64,18 @@ static void tell_notes(const struct sl_policy *policy)
 	}
 }
 
-/* What only user space can match is not weakened: it is refused until it is held. */
-static int refuse_unmatched(const struct sl_enforce *e, struct sl_err *err)
+/* What only user space can match needs exec to be held; what it can't yet is refused. */
+static int choose_hold(struct sl_enforce *e, struct sl_err *err)
 {
 	struct sl_compiled_needs needs;
 
 	sl_compiled_needs(e->compiled, &needs);
-	if (!needs.globs && !needs.digests)
+	e->hold_exec |= needs.globs || needs.digests;
+	if (!needs.scripts)
 		return 0;
-	sl_err_set(err, ENOTSUP, "'%s' has %s, which need exec to be held: not supported yet",
-		   e->policy->file, needs.digests ? "sha256 pins" : "wildcards within a path");
-	return sl_err_hint(err, "use exact paths and prefixes that end in /**");
+	sl_err_set(err, ENOTSUP, "'%s' has scripts with wildcards: not supported yet",
+		   e->policy->file);
+	return sl_err_hint(err, "use exact paths, or prefixes that end in /**, for scripts");
 }
 
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
@@ -84,9 +88,10 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 		return sl_err_sys(err, ENOMEM, "policy");
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->wake, NULL);
+	e->hold_exec = options->hold_exec;
 	rc = sl_policy_load_file(&e->policy, options->file, err);
 	rc = rc ?: sl_compiled_new(&e->compiled, e->policy, err);
-	rc = rc ?: refuse_unmatched(e, err);
+	rc = rc ?: choose_hold(e, err);
 	if (rc)
 		return rc;
 	rc = sl_names_new(&e->names, e->compiled);
@@ -155,11 +160,21 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 	rc = rc ?: refresh(e, true, err);
 	if (rc)
 		return rc;
+	if (e->hold_exec) {
+		rc = sl_files_new(&e->files, set, e->compiled, e->policy_id);
+		if (rc)
+			return sl_err_sys(err, -rc, "policy");
+	}
 	rc = pthread_create(&e->refresher, NULL, refresh_main, e);
 	if (rc)
 		return sl_err_sys(err, rc, "can't start a thread");
 	e->refreshing = true;
 	return 0;
+}
+
+struct sl_files *sl_enforce_files(const struct sl_enforce *enforce)
+{
+	return enforce->files;
 }
 
 enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce)

@@ -11,6 +11,7 @@
 #ifndef SLUICE_USER_RUN_ENFORCE_H
 #define SLUICE_USER_RUN_ENFORCE_H
 
+#include "guard/files.h"
 #include "guard/names.h"
 
 struct sl_enforce;
@@ -18,6 +19,7 @@ struct sl_enforce;
 struct sl_enforce_options {
 	const char *file;
 	enum sl_guard_mode mode; /* SL_GUARD_MODE_MAX: as the file says */
+	bool hold_exec;          /* look at each file before it runs, needed or not */
 };
 
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
@@ -27,6 +29,9 @@ void sl_enforce_free(struct sl_enforce **enforce);
 /* Loads the guard and looks up the names; from here on it decides. */
 int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
 		     struct sl_err *err);
+
+/* What held execs are looked at by; NULL when the kernel can match all by itself. */
+struct sl_files *sl_enforce_files(const struct sl_enforce *enforce);
 
 enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce);
 

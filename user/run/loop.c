@@ -13,6 +13,7 @@
 #include "event/consume.h"
 #include "kernel/cgroup.h"
 #include "run/left.h"
+#include "run/mediate.h"
 #include "run/signals.h"
 
 /* With --wait-all: how often the cgroup is looked at once the command has ended. */
@@ -21,6 +22,7 @@
 struct loop {
 	struct sl_run_world *world;
 	struct sl_consumer consumer;
+	struct sl_mediate *mediate; /* may be NULL */
 	pid_t pid;
 	int signal_fd;
 	int status;
@@ -48,6 +50,14 @@ static void take_signals(struct loop *loop)
 	}
 }
 
+static void take_decisions(struct loop *loop)
+{
+	if (!loop->mediate)
+		return;
+	sl_mediate_take(loop->mediate, sl_event_stream_feed, loop->consumer.stream);
+	sl_mediate_tick(loop->mediate);
+}
+
 static bool populated(const struct loop *loop)
 {
 	bool value = false;
@@ -61,6 +71,7 @@ static int run_until_end(struct loop *loop, bool wait_all)
 		{ .fd = loop->signal_fd, .events = POLLIN },
 		{ .fd = sl_ring_fd(loop->consumer.ring), .events = POLLIN },
 		{ .fd = sl_event_stream_fd(loop->consumer.stream), .events = POLLIN },
+		{ .fd = loop->mediate ? sl_mediate_fd(loop->mediate) : -1, .events = POLLIN },
 	};
 	int timeout, rc;
 
@@ -76,16 +87,18 @@ static int run_until_end(struct loop *loop, bool wait_all)
 		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
 			return -errno;
 		take_signals(loop);
+		take_decisions(loop);
 	}
 	return 0;
 }
 
 int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
-		pid_t pid, bool wait_all, int *status, struct sl_err *err)
+		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status, struct sl_err *err)
 {
 	struct loop loop = {
 		.world = world,
 		.consumer = { .set = world->set, .ring = ring, .stream = stream },
+		.mediate = mediate,
 		.pid = pid,
 		.signal_fd = -1,
 	};
@@ -104,6 +117,7 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	rc = sl_consume(&loop.consumer);
 	if (rc)
 		return sl_err_sys(err, -rc, "reading the ring buffer");
+	take_decisions(&loop);
 	sl_consume_packets(&loop.consumer);
 	*status = loop.status;
 	return 0;

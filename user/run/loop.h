@@ -7,12 +7,15 @@
 #include "kernel/ring.h"
 #include "run/world.h"
 
+struct sl_mediate;
+
 /*
  * To be called with the signals taken (run/signals.h); they are passed on to the command.
  * Runs until the command `pid` has ended; *status is what waitpid(2) says. With
+ * `mediate` may be NULL. With
  * `wait_all` until nothing is left in the cgroup, else what is left is killed and named.
  */
 int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
-		pid_t pid, bool wait_all, int *status, struct sl_err *err);
+		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status, struct sl_err *err);
 
 #endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE
+#include "run/mediate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "broker/listener.h"
+#include "broker/loop.h"
+#include "broker/probe.h"
+
+#define LISTENER_TAG 1
+
+/* How long the child may take from fork to the hand-over. */
+#define HANDOFF_MS 10000
+
+struct sl_mediate {
+	struct sl_mediate_options options;
+	struct sl_contain_plan plan;
+	struct sl_filter filter;
+	struct sl_filter_options filter_options;
+	unsigned long flags;
+	struct sl_handoff handoff;
+	struct sl_broker *broker;
+	struct sl_files *files;
+	int pipe[2];
+	atomic_ullong untold; /* decisions that found the pipe full */
+};
+
+void sl_mediate_free(struct sl_mediate **mediate)
+{
+	struct sl_mediate *m = *mediate;
+
+	if (!m)
+		return;
+	sl_handoff_end(&m->handoff);
+	sl_broker_free(&m->broker);
+	sl_cleanup_fd(&m->pipe[0]);
+	sl_cleanup_fd(&m->pipe[1]);
+	free(m);
+	*mediate = NULL;
+}
+
+/* --- in the broker's threads --- */
+
+static void tell(struct sl_mediate *m, const struct sl_event_decision *event)
+{
+	/* Shorter than PIPE_BUF: whole or not at all. */
+	if (write(m->pipe[1], event, sizeof(*event)) != (ssize_t)sizeof(*event))
+		atomic_fetch_add(&m->untold, 1);
+}
+
+struct owner_search {
+	struct sl_task task;
+	struct sl_owner *owner;
+};
+
+/* The kernel's record of a task that /proc names: by both parts of its key. */
+static int match_owner(const struct sl_process *process, void *arg)
+{
+	struct owner_search *search = arg;
+
+	if (process->key.tgid != (__u32)search->task.tgid ||
+	    sl_start_ticks(process->key.start_ns) != search->task.start_ticks)
+		return 0;
+	*search->owner = (struct sl_owner){
+		.start_ns = process->key.start_ns,
+		.tgid = process->key.tgid,
+		.ns_pid = process->ns_pid,
+		.sandbox = process->sandbox,
+		.lineage = process->lineage,
+		.exe = process->exe,
+		.script = process->script,
+		.uid = process->uid,
+	};
+	memcpy(search->owner->comm, process->comm, sizeof(search->owner->comm));
+	return 1;
+}
+
+/* A socket that the filter has refused: a decision like the guard's. */
+static void tell_family(struct sl_mediate *m, const struct sl_call *call)
+{
+	__u64 now = sl_boottime_ns();
+	struct sl_event_decision event = {
+		.head = { .schema = SL_SCHEMA, .kind = SL_EVENT_DECISION, .size = sizeof(event),
+			  .time_ns = now },
+		.decision = { .key = { .sandbox = m->options.sandbox,
+				       .family = (__u16)call->socket.family,
+				       .type = (__u16)call->socket.type,
+				       .protocol = (__u16)call->socket.protocol,
+				       .verdict = SL_VERDICT_DENY,
+				       .reason = SL_REASON_FAMILY },
+			      .first_ns = now, .last_ns = now, .count = 1 },
+	};
+	struct owner_search search = { .owner = &event.decision.owner };
+
+	if (!sl_call_task(call, &search.task))
+		(void)sl_procs_each(m->options.set, match_owner, &search);
+	event.decision.owner.tid = (__u32)call->tid;
+	event.decision.key.lineage = event.decision.owner.lineage;
+	tell(m, &event);
+}
+
+static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer)
+{
+	struct sl_mediate *m = ctx;
+
+	if (call->kind == SL_HELD_SOCKET) {
+		tell_family(m, call);
+		return;
+	}
+	/* What can't be looked at stays unmatched: the guard denies it, exec goes on. */
+	answer->go_on = true;
+	if (call->kind != SL_HELD_EXEC || call->exec.check_only || !m->files)
+		return;
+	for (unsigned int i = 0; i < call->exec.images.count; i++)
+		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
+}
+
+static void fault(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t tid, int code)
+{
+	(void)ctx;
+	(void)tag;
+	sl_log_error("broker: %s: task %d%s%s", sl_broker_kind_help(kind), tid, code ? ": " : "",
+		     code ? strerror(code) : "");
+}
+
+static void races(void *ctx, const struct sl_race_line *line)
+{
+	(void)ctx;
+	sl_log_notice("races, all harmless: %s, %llu times", sl_broker_kind_help(line->kind),
+		      (unsigned long long)line->count);
+}
+
+/* --- setting up --- */
+
+static int make_filter(struct sl_mediate *m, struct sl_err *err)
+{
+	const char *why = NULL;
+
+	m->filter_options = (struct sl_filter_options){
+		.hold = m->options.hold_exec ? SL_HOLD_EXEC : 0,
+		.flags = SL_FILTER_NOTIFY_FAMILY | (m->options.io_uring ? SL_FILTER_IO_URING : 0),
+		.refuse_errno = EACCES,
+	};
+	sl_probe_listener_flags(&m->flags, &why);
+	if (why)
+		sl_log_debug("held calls can be interrupted by signals: %s", why);
+	return sl_filter_make(&m->filter, &m->filter_options, err);
+}
+
+static int make_broker(struct sl_mediate *m, struct sl_err *err)
+{
+	const struct sl_broker_options options = {
+		.ops = { .held = held, .fault = fault, .races = races },
+		.ctx = m,
+		.deadline_ms = 30000,
+	};
+
+	if (pipe2(m->pipe, O_CLOEXEC | O_NONBLOCK))
+		return sl_err_sys(err, errno, "can't make a pipe");
+	return sl_broker_new(&m->broker, &options, err);
+}
+
+int sl_mediate_new(struct sl_mediate **out, const struct sl_mediate_options *options,
+		   struct sl_err *err)
+{
+	_cleanup_(sl_mediate_free) struct sl_mediate *m = calloc(1, sizeof(*m));
+	int rc;
+
+	if (!m)
+		return sl_err_sys(err, ENOMEM, "mediation");
+	m->options = *options;
+	m->pipe[0] = m->pipe[1] = -1;
+	m->handoff = (struct sl_handoff){ -1, -1 };
+	rc = sl_contain_plan(&m->plan, &options->contain, err);
+	rc = rc ?: make_filter(m, err);
+	rc = rc ?: make_broker(m, err);
+	rc = rc ?: sl_handoff_new(&m->handoff, err);
+	if (rc)
+		return rc;
+	*out = TAKE_PTR(m);
+	return 0;
+}
+
+unsigned int sl_mediate_lines(const struct sl_mediate *m, const char **lines, unsigned int max)
+{
+	unsigned int n = m->plan.line_count < max ? m->plan.line_count : max;
+
+	for (unsigned int i = 0; i < n; i++)
+		lines[i] = m->plan.lines[i];
+	return n;
+}
+
+int sl_mediate_child(struct sl_mediate *m, struct sl_err *err)
+{
+	int rc = sl_contain_apply(&m->plan, err);
+
+	return rc ? rc : sl_handoff_give(&m->handoff, &m->filter, m->flags, err);
+}
+
+int sl_mediate_parent(struct sl_mediate *m, struct sl_files *files, struct sl_err *err)
+{
+	_cleanup_fd_ int listener = -1;
+	int rc = sl_handoff_take(&m->handoff, HANDOFF_MS, &listener, err);
+
+	if (rc)
+		return rc;
+	m->files = files;
+	if (listener >= 0) {
+		rc = sl_broker_add(m->broker, listener, LISTENER_TAG, err);
+		if (rc)
+			return rc;
+		listener = -1;
+	}
+	rc = sl_broker_start(m->broker, err);
+	rc = rc ?: sl_handoff_release(&m->handoff, err);
+	sl_handoff_end(&m->handoff);
+	return rc;
+}
+
+/* --- in the loop --- */
+
+int sl_mediate_fd(const struct sl_mediate *m)
+{
+	return m->pipe[0];
+}
+
+void sl_mediate_take(struct sl_mediate *m, void (*fn)(const struct sl_event *event, void *arg),
+		     void *arg)
+{
+	struct sl_event_decision event;
+
+	while (read(m->pipe[0], &event, sizeof(event)) == (ssize_t)sizeof(event))
+		fn(&event.head, arg);
+}
+
+void sl_mediate_tick(struct sl_mediate *m)
+{
+	unsigned long long untold = atomic_exchange(&m->untold, 0);
+
+	if (untold)
+		sl_log_warning("%llu refused sockets were not told one by one", untold);
+	sl_broker_tick(m->broker);
+}
