@@ -16,7 +16,7 @@
 #include "system/held.h"
 
 #define TAKE_MS 10000
-#define REACH_MS 10000
+#define REACH_MS 60000
 
 struct held held;
 const struct sl_filter_options hold_exec = { .hold = SL_HOLD_EXEC };

@@ -49,7 +49,7 @@ unsigned int held_accepted(int server);
 /* connect() to that port on a new socket; 0 or errno. */
 int held_connect(unsigned int port);
 
-/* Waits for a number to be reached, 10 s at most. */
+/* Waits for a number to be reached, a minute at most. */
 bool held_reached(atomic_uint *number, unsigned int want);
 
 #endif

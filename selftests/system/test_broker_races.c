@@ -427,6 +427,39 @@ Test(broker, drained_before_a_freeze)
 	sl_cgroup_destroy(cgroup, 5000);
 }
 
+static void *drain(void *arg)
+{
+	atomic_store(&shared->ack, 1);
+	*(int *)arg = sl_broker_drain(held.broker, 1, 60000, EAGAIN);
+	return NULL;
+}
+
+/* A decision that comes in time is the answer. */
+Test(broker, drain_waits_for_decisions)
+{
+	_cleanup_fd_ int server = -1;
+	pthread_t thread;
+	int denied = -7;
+	pid_t pid;
+
+	shared = held_share(sizeof(*shared));
+	server = held_server(&shared->port);
+	held.decide = wait_for_go;
+	held_up(NULL);
+	pid = held_run(1, &hold_connect, just_connect, NULL);
+	cr_assert(held_reached(&shared->calls, 1));
+	cr_assert_eq(pthread_create(&thread, NULL, drain, &denied), 0);
+	cr_assert(held_reached(&shared->ack, 1));
+	for (int i = 0; i < 1000; i++)
+		sched_yield();
+	atomic_store(&shared->go, 1);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	cr_expect_eq(denied, 0);
+	cr_expect_eq(held_wait(pid), 0);
+	held_balance();
+	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 1);
+}
+
 /* One task's decision hangs; another's of the same sandbox, and of another, does not. */
 static void hang_first(const struct sl_call *call, struct sl_answer *answer)
 {

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -33,7 +34,18 @@ static const struct sl_contain_options as_user = { .change_user = true,
 						   .gid = NOBODY };
 static int word = 7;
 
-/* A process that does nothing, of this user. */
+static int become(const struct sl_contain_options *options)
+{
+	if (!options->change_user)
+		return 0;
+	return setgroups(0, NULL) || setresgid(options->gid, options->gid, options->gid) ||
+	       setresuid(options->uid, options->uid, options->uid);
+}
+
+/*
+ * A process that does nothing. Of the same user, groups and capabilities as a contained
+ * one, so that nothing but the domain is between the two.
+ */
 static pid_t bystander(const struct sl_contain_options *options)
 {
 	int fds[2];
@@ -44,7 +56,7 @@ static pid_t bystander(const struct sl_contain_options *options)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (options->change_user && setresuid(options->uid, options->uid, options->uid))
+		if (become(options) || sl_caps_drop(NULL))
 			_exit(1);
 		/* A change of user makes it undumpable, which is more than is to be tested. */
 		prctl(PR_SET_DUMPABLE, 1);
@@ -71,8 +83,7 @@ static int run(const struct sl_contain_options *options, bool bare, int (*fn)(vo
 		cr_skip_test("this kernel has no Landlock");
 	pid = fork();
 	if (!pid) {
-		if (bare && options->change_user &&
-		    setresuid(options->uid, options->uid, options->uid))
+		if (bare && become(options))
 			_exit(90);
 		if (!bare && sl_contain_apply(&plan, &err)) {
 			fprintf(stderr, "%s\n", err.text);
