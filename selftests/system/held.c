@@ -19,6 +19,7 @@
 #define REACH_MS 60000
 
 struct held held;
+struct held_marks *marks;
 const struct sl_filter_options hold_exec = { .hold = SL_HOLD_EXEC };
 const struct sl_filter_options hold_connect = { .hold = SL_HOLD_CONNECT };
 
@@ -190,6 +191,12 @@ int held_connect(unsigned int port)
 	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	return fd < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) ? errno : 0;
+}
+
+int held_port_connect(void *arg)
+{
+	(void)arg;
+	return held_connect(marks->port);
 }
 
 bool held_reached(atomic_uint *number, unsigned int want)

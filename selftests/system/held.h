@@ -43,11 +43,22 @@ void held_balance(void);
 /* Memory shared with children, zeroed. */
 void *held_share(size_t size);
 
+/* What the parts of a test tell each other; a test that uses it shares it first. */
+struct held_marks {
+	atomic_uint go, ack, alarms, calls;
+	unsigned int port;
+};
+
+extern struct held_marks *marks;
+
 /* A listening socket on 127.0.0.1, its port, and how many connections wait there. */
 int held_server(unsigned int *port);
 unsigned int held_accepted(int server);
 /* connect() to that port on a new socket; 0 or errno. */
 int held_connect(unsigned int port);
+
+/* For held_run(): the same to marks->port. */
+int held_port_connect(void *arg);
 
 /* Waits for a number to be reached, a minute at most. */
 bool held_reached(atomic_uint *number, unsigned int want);

@@ -82,7 +82,7 @@ static void down(void)
 
 TestSuite(broker_exec, .init = up, .fini = down, .timeout = 60);
 
-static void expect_seen(unsigned int at, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3))) expect_seen(unsigned int at, const char *fmt, ...)
 {
 	char want[1024];
 	va_list ap;

@@ -32,15 +32,6 @@ static void down(void)
 
 TestSuite(broker, .fini = down, .timeout = 600);
 
-/* Shared by the parts of a test. */
-struct shared {
-	atomic_uint go, ack, alarms, calls, done;
-	unsigned int port;
-	int result;
-};
-
-static struct shared *shared;
-
 static void kill_it(const struct sl_call *call, struct sl_answer *answer)
 {
 	answer->go_on = true;
@@ -61,14 +52,14 @@ static int kill_connecting(void *arg)
 	unsigned int count = *(unsigned int *)arg;
 
 	for (unsigned int i = 0; i < count; i++) {
-		unsigned int before = atomic_load(&shared->ack);
+		unsigned int before = atomic_load(&marks->ack);
 		pid_t pid = fork();
 
 		while (!pid) {
-			atomic_fetch_add(&shared->ack, 1);
+			atomic_fetch_add(&marks->ack, 1);
 			held_connect(REFUSED);
 		}
-		while (atomic_load(&shared->ack) == before)
+		while (atomic_load(&marks->ack) == before)
 			sched_yield();
 		for (unsigned int spin = 0; spin < i % 200 * 50; spin++)
 			atomic_thread_fence(memory_order_seq_cst);
@@ -85,19 +76,13 @@ static int refused_connect(void *arg)
 	return held_connect(REFUSED);
 }
 
-static int just_connect(void *arg)
-{
-	(void)arg;
-	return held_connect(shared->port);
-}
-
 Test(broker, killed_while_held)
 {
 	static const struct sl_broker_options options = { .race_interval_ms = 600000 };
 	unsigned int kills = KILLS;
 	uint64_t races = 0;
 
-	shared = held_share(sizeof(*shared));
+	marks = held_share(sizeof(*marks));
 	held.decide = kill_it;
 	held_up(&options);
 	cr_expect_eq(held_call(&hold_connect, kill_connecting, &kills), 0);
@@ -121,7 +106,7 @@ Test(broker, races_are_one_line_a_kind)
 	unsigned int kinds = 0, kills = 200;
 	int64_t start;
 
-	shared = held_share(sizeof(*shared));
+	marks = held_share(sizeof(*marks));
 	held.decide = kill_it;
 	held_up(&options);
 	held_call(&hold_connect, kill_connecting, &kills);
@@ -178,20 +163,20 @@ static int swap_fd;
 
 static void *swap(void *arg)
 {
-	while (!atomic_load(&shared->go))
+	while (!atomic_load(&marks->go))
 		sched_yield();
 	if (arg)
 		dup2(open("/dev/null", O_RDONLY), swap_fd);
 	else
 		close(swap_fd);
-	atomic_store(&shared->ack, 1);
+	atomic_store(&marks->ack, 1);
 	return NULL;
 }
 
 static int swapped(void *arg)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
-				    .sin_port = htons(shared->port),
+				    .sin_port = htons(marks->port),
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	pthread_t thread;
 
@@ -202,10 +187,10 @@ static int swapped(void *arg)
 
 static void let_swap(const struct sl_call *call, struct sl_answer *answer)
 {
-	cr_expect_eq(call->connect.to.port_be, htons(shared->port));
+	cr_expect_eq(call->connect.to.port_be, htons(marks->port));
 	cr_expect(call->connect.is_ip);
-	atomic_store(&shared->go, 1);
-	held_reached(&shared->ack, 1);
+	atomic_store(&marks->go, 1);
+	held_reached(&marks->ack, 1);
 	answer->go_on = true;
 }
 
@@ -213,14 +198,14 @@ Test(broker, socket_gone_while_held)
 {
 	_cleanup_fd_ int server = -1;
 
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
+	marks = held_share(sizeof(*marks));
+	server = held_server(&marks->port);
 	held.decide = let_swap;
 	held_up(NULL);
 	cr_expect_eq(held_call(&hold_connect, swapped, NULL), EBADF);
-	atomic_store(&shared->go, 0);
-	atomic_store(&shared->ack, 0);
-	cr_expect_eq(held_call(&hold_connect, swapped, shared), ENOTSOCK);
+	atomic_store(&marks->go, 0);
+	atomic_store(&marks->ack, 0);
+	cr_expect_eq(held_call(&hold_connect, swapped, marks), ENOTSOCK);
 	cr_expect_eq(held_accepted(server), 0);
 	held_balance();
 }
@@ -229,7 +214,7 @@ Test(broker, socket_gone_while_held)
 static void on_alarm(int sig)
 {
 	(void)sig;
-	atomic_fetch_add(&shared->alarms, 1);
+	atomic_fetch_add(&marks->alarms, 1);
 }
 
 static int connect_under_alarms(void *arg)
@@ -243,7 +228,7 @@ static int connect_under_alarms(void *arg)
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
 	for (int i = 0; i < 50 && !ret; i++) {
-		ret = held_connect(shared->port);
+		ret = held_connect(marks->port);
 		/* Before the call was received a signal may interrupt it, as any connect(). */
 		if (ret == EINTR) {
 			ret = 0;
@@ -281,15 +266,15 @@ Test(broker, signals_do_not_repeat_a_call)
 	sl_probe_listener_flags(&flags, &why);
 	if (!flags)
 		cr_skip_test("%s", why);
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
+	marks = held_share(sizeof(*marks));
+	server = held_server(&marks->port);
 	held.decide = until_alarm_pends;
 	held_up(NULL);
 	cr_expect_eq(held_call(&hold_connect, connect_under_alarms, NULL), 0);
 	held_balance();
 	cr_expect_eq(held_accepted(server), 50);
 	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 50);
-	cr_expect_gt(atomic_load(&shared->alarms), 10);
+	cr_expect_gt(atomic_load(&marks->alarms), 10);
 }
 
 Test(broker, this_kernel_keeps_answers)
@@ -305,226 +290,6 @@ Test(broker, this_kernel_keeps_answers)
 	held_up(NULL);
 	cr_expect_eq(sl_probe_killable_race(20000, &lost, &err), 0, "%s", err.text);
 	cr_expect_eq(lost, 0);
-}
-
-/* N9 */
-static char cgroup[PATH_MAX];
-
-static void freeze(bool on)
-{
-	_cleanup_fd_ int fd = -1;
-	char path[PATH_MAX + 32];
-
-	snprintf(path, sizeof(path), "%s/cgroup.freeze", cgroup);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	cr_assert_eq(write(fd, on ? "1" : "0", 1), 1);
-}
-
-static bool is_frozen(void)
-{
-	char path[PATH_MAX + 32], text[64] = "";
-	_cleanup_fd_ int fd = -1;
-
-	snprintf(path, sizeof(path), "%s/cgroup.events", cgroup);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	cr_assert_gt(read(fd, text, sizeof(text) - 1), 0);
-	return strstr(text, "frozen 1");
-}
-
-static void make_cgroup(void)
-{
-	char mount[PATH_MAX / 2];
-	struct sl_err err = {};
-
-	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), &err), 0, "%s", err.text);
-	snprintf(cgroup, sizeof(cgroup), "%s/sl-test-%d-freeze", mount, getpid());
-	cr_assert_eq(sl_cgroup_create(cgroup, &err), 0, "%s", err.text);
-}
-
-static void wait_for_go(const struct sl_call *call, struct sl_answer *answer)
-{
-	(void)call;
-	atomic_fetch_add(&shared->calls, 1);
-	while (!atomic_load(&shared->go))
-		sched_yield();
-	answer->go_on = true;
-}
-
-static int enter_and_connect(void *arg)
-{
-	(void)arg;
-	if (sl_cgroup_enter(cgroup, 0, NULL))
-		return 90;
-	return held_connect(shared->port);
-}
-
-Test(broker, frozen_while_held)
-{
-	_cleanup_fd_ int server = -1;
-	pid_t pid;
-
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
-	make_cgroup();
-	held.decide = wait_for_go;
-	held_up(NULL);
-	pid = held_run(1, &hold_connect, enter_and_connect, NULL);
-	cr_assert(held_reached(&shared->calls, 1));
-	freeze(true);
-	freeze(false);
-	atomic_store(&shared->go, 1);
-	cr_expect_eq(held_wait(pid), 0);
-	held_balance();
-	cr_expect_eq(held_accepted(server), 1);
-	/* A freeze that came while connect() itself ran makes the kernel restart it. */
-	cr_expect_leq(held_count(SL_BROKER_CONTINUED), 2);
-	cr_expect_eq(held_count(SL_BROKER_CONTINUED), held_count(SL_BROKER_RECEIVED));
-	sl_cgroup_destroy(cgroup, 5000);
-}
-
-static int connect_twice(void *arg)
-{
-	int first;
-
-	(void)arg;
-	if (sl_cgroup_enter(cgroup, 0, NULL))
-		return 90;
-	first = held_connect(shared->port);
-	atomic_store(&shared->ack, 1);
-	return first == EAGAIN ? held_connect(shared->port) : 91;
-}
-
-Test(broker, drained_before_a_freeze)
-{
-	_cleanup_fd_ int server = -1;
-	int64_t end;
-	pid_t pid;
-
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
-	make_cgroup();
-	held.decide = wait_for_go;
-	held_up(NULL);
-	pid = held_run(1, &hold_connect, connect_twice, NULL);
-	cr_assert(held_reached(&shared->calls, 1));
-	cr_expect_eq(sl_broker_drain(held.broker, 2, 0, EAGAIN), -ENOENT);
-	cr_expect_eq(sl_broker_drain(held.broker, 1, 20, EAGAIN), 1);
-	cr_assert(held_reached(&shared->ack, 1));
-	freeze(true);
-	/* With its second call pending, not received, the task freezes. */
-	for (end = sl_monotonic_ms() + 10000; !is_frozen() && sl_monotonic_ms() < end;)
-		sched_yield();
-	cr_expect(is_frozen());
-	freeze(false);
-	cr_expect_eq(atomic_load(&shared->calls), 1);
-	atomic_store(&shared->go, 1);
-	cr_expect_eq(sl_broker_resume(held.broker, 1), 0);
-	cr_expect_eq(held_wait(pid), 0);
-	held_balance();
-	cr_expect_eq(held_accepted(server), 1);
-	cr_expect_eq(held_count(SL_BROKER_DRAINED), 1);
-	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 1);
-	sl_cgroup_destroy(cgroup, 5000);
-}
-
-static void *drain(void *arg)
-{
-	atomic_store(&shared->ack, 1);
-	*(int *)arg = sl_broker_drain(held.broker, 1, 60000, EAGAIN);
-	return NULL;
-}
-
-/* A decision that comes in time is the answer. */
-Test(broker, drain_waits_for_decisions)
-{
-	_cleanup_fd_ int server = -1;
-	pthread_t thread;
-	int denied = -7;
-	pid_t pid;
-
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
-	held.decide = wait_for_go;
-	held_up(NULL);
-	pid = held_run(1, &hold_connect, just_connect, NULL);
-	cr_assert(held_reached(&shared->calls, 1));
-	cr_assert_eq(pthread_create(&thread, NULL, drain, &denied), 0);
-	cr_assert(held_reached(&shared->ack, 1));
-	for (int i = 0; i < 1000; i++)
-		sched_yield();
-	atomic_store(&shared->go, 1);
-	cr_assert_eq(pthread_join(thread, NULL), 0);
-	cr_expect_eq(denied, 0);
-	cr_expect_eq(held_wait(pid), 0);
-	held_balance();
-	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 1);
-}
-
-/* One task's decision hangs; another's of the same sandbox, and of another, does not. */
-static void hang_first(const struct sl_call *call, struct sl_answer *answer)
-{
-	if (!atomic_fetch_add(&shared->calls, 1))
-		while (!atomic_load(&shared->go))
-			sched_yield();
-	(void)call;
-	answer->go_on = true;
-}
-
-static int fork_connecting(void *arg)
-{
-	unsigned int *count = arg, bad = 0;
-	int status;
-
-	for (unsigned int i = 0; i < *count; i++)
-		if (!fork())
-			_exit(held_connect(shared->port));
-	while (wait(&status) > 0)
-		bad += WEXITSTATUS(status) != EACCES;
-	return bad;
-}
-
-Test(broker, slow_decision_delays_nobody)
-{
-	_cleanup_fd_ int server = -1;
-	pid_t slow, other;
-
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
-	held.decide = hang_first;
-	held_up(NULL);
-	slow = held_run(1, &hold_connect, just_connect, NULL);
-	cr_assert(held_reached(&shared->calls, 1));
-	other = held_run(2, &hold_connect, just_connect, NULL);
-	cr_expect_eq(held_wait(other), 0);
-	cr_expect_eq(held_accepted(server), 1);
-	atomic_store(&shared->go, 1);
-	cr_expect_eq(held_wait(slow), 0);
-	held_balance();
-}
-
-/* All of a listener's decisions hang: they and those behind them are denied. */
-Test(broker, overload_denies)
-{
-	static const struct sl_broker_options options = { .per_listener = 4, .deadline_ms = 50 };
-	unsigned int count = 20;
-	_cleanup_fd_ int server = -1;
-	pid_t pid;
-	int status;
-
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
-	held.decide = wait_for_go;
-	held_up(&options);
-	pid = held_run(1, &hold_connect, fork_connecting, &count);
-	while (!waitpid(pid, &status, WNOHANG))
-		sl_broker_tick(held.broker);
-	cr_expect_eq(status, 0);
-	cr_expect_eq(held_accepted(server), 0);
-	cr_expect_eq(held_count(SL_BROKER_OVERDUE), 4);
-	cr_expect_eq(held_count(SL_BROKER_OVERLOAD), 16);
-	cr_expect_eq(atomic_load(&shared->calls), 4);
-	atomic_store(&shared->go, 1);
-	held_balance();
 }
 
 static unsigned int open_fds(void)
@@ -543,13 +308,13 @@ Test(broker, listeners_come_and_go)
 	_cleanup_fd_ int server = -1;
 	unsigned int before;
 
-	shared = held_share(sizeof(*shared));
-	server = held_server(&shared->port);
+	marks = held_share(sizeof(*marks));
+	server = held_server(&marks->port);
 	held_up(NULL);
 	before = open_fds();
 	for (unsigned int i = 0; i < LISTENERS; i++) {
 		/* A tag is free again when `ended` was called. */
-		cr_assert_eq(held_wait(held_run(i, &hold_connect, just_connect, NULL)), 0);
+		cr_assert_eq(held_wait(held_run(i, &hold_connect, held_port_connect, NULL)), 0);
 		held_accepted(server);
 	}
 	cr_expect(held_reached(&held.ended, LISTENERS));

@@ -245,7 +245,7 @@ Test(filter, numbers_go_both_ways)
 	for (int call = 0; call < SL_CALL_MAX; call++) {
 		int nr = sl_filter_nr(own, call);
 
-		cr_expect_eq(sl_filter_call_of(own, nr), nr < 0 ? SL_CALL_MAX : call);
+		cr_expect_eq((int)sl_filter_call_of(own, nr), nr < 0 ? SL_CALL_MAX : call);
 	}
 	cr_expect_eq(sl_filter_nr(AUDIT_ARCH_S390X, SL_CALL_CONNECT), -1);
 	cr_expect_eq(sl_filter_call_of(own, SYS_getpid), SL_CALL_MAX);

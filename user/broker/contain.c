@@ -55,8 +55,8 @@ static int find_mounts(struct sl_contain_plan *plan, struct sl_err *err)
 	if (!file)
 		return sl_err_sys(err, errno, "can't read the table of mounts");
 	while (!ret && (mount = getmntent_r(file, &entry, text, sizeof(text)))) {
-		if (strcmp(mount->mnt_type, "cgroup") && strcmp(mount->mnt_type, "cgroup2") &&
-		    strcmp(mount->mnt_type, "bpf"))
+		if (strcmp(mount->mnt_type, "cgroup") != 0 &&
+		    strcmp(mount->mnt_type, "cgroup2") != 0 && strcmp(mount->mnt_type, "bpf") != 0)
 			continue;
 		if (plan->path_count == SL_CONTAIN_PATHS ||
 		    strlen(mount->mnt_dir) >= sizeof(plan->paths[0]))
@@ -64,7 +64,8 @@ static int find_mounts(struct sl_contain_plan *plan, struct sl_err *err)
 					 "too many mounts of cgroupfs and bpffs, or at "
 					 "too long a path, to keep them all read-only");
 		else
-			strcpy(plan->paths[plan->path_count++], mount->mnt_dir);
+			snprintf(plan->paths[plan->path_count++], sizeof(plan->paths[0]), "%s",
+				 mount->mnt_dir);
 	}
 	endmntent(file);
 	return ret;

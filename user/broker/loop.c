@@ -356,7 +356,7 @@ int sl_broker_new(struct sl_broker **out, const struct sl_broker_options *option
 		threads = options->inflight->count - 1;
 	if (!threads)
 		return sl_err_set(err, EINVAL, "the table of held calls needs two slots at least");
-	b = calloc(1, sizeof(*b) + threads * sizeof(b->workers[0]));
+	b = calloc(1, sizeof(*b) + threads * sizeof(struct worker *));
 	if (!b)
 		return sl_err_sys(err, ENOMEM, "can't make the broker");
 	b->options = *options;

@@ -228,7 +228,7 @@ static bool may_meet_proc(const char *path)
 int sl_walk_open(const struct sl_walk *walk, const char *path, bool follow, int *out)
 {
 	struct stat st;
-	int ret, fd;
+	int ret, fd = -1;
 
 	if (path[0] == '/')
 		ret = open_in_kernel(walk->root, path, follow, RESOLVE_IN_ROOT, &fd);
