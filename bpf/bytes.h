@@ -10,17 +10,6 @@
 
 #include "sock.h"
 
-/* enum tcp states (include/net/tcp_states.h) */
-#define TCP_ESTABLISHED 1
-#define TCP_SYN_SENT 2
-#define TCP_FIN_WAIT1 4
-#define TCP_FIN_WAIT2 5
-#define TCP_TIME_WAIT 6
-#define TCP_CLOSE 7
-#define TCP_LAST_ACK 9
-#define TCP_LISTEN 10
-#define TCP_CLOSING 11
-
 #define TCP_FIN_SENT_STATES                                                     \
 	(1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 | 1 << TCP_TIME_WAIT |         \
 	 1 << TCP_LAST_ACK | 1 << TCP_CLOSING)

@@ -26,6 +26,17 @@
 #define IPPROTO_MPTCP 262
 #endif
 
+/* enum tcp states (include/net/tcp_states.h) */
+#define TCP_ESTABLISHED 1
+#define TCP_SYN_SENT 2
+#define TCP_FIN_WAIT1 4
+#define TCP_FIN_WAIT2 5
+#define TCP_TIME_WAIT 6
+#define TCP_CLOSE 7
+#define TCP_LAST_ACK 9
+#define TCP_LISTEN 10
+#define TCP_CLOSING 11
+
 #define V4_MAPPED bpf_htonl(0x0000ffff)
 
 static __always_inline void endpoint_v4(struct sl_endpoint *ep, __be32 addr_be, __be16 port_be)

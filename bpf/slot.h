@@ -11,6 +11,7 @@
 #ifndef SLUICE_BPF_SLOT_H
 #define SLUICE_BPF_SLOT_H
 
+#include "inet.h"
 #include "owner.h"
 
 static __always_inline struct sl_sock *slot_of(__u64 cookie)
@@ -63,12 +64,18 @@ static __always_inline struct sl_sock *sock_by_cookie(__u64 cookie)
 	return bpf_map_lookup_elem(&socks_over, &cookie);
 }
 
-/* The record of `sk` itself, whose cookie is given. */
+/*
+ * The record of `sk` itself, whose cookie is given. An accepted MPTCP socket has the cookie
+ * of its listener (sk_clone_lock() copies it, mptcp_sk_clone_init() leaves it).
+ */
 static __always_inline struct sl_sock *sock_find(void *sk, __u64 cookie)
 {
-	struct sl_sock *rec = sock_by_cookie(cookie);
+	struct sl_sock *rec = sock_by_cookie(cookie), *own;
 
-	return rec ?: bpf_sk_storage_get(&adopted, sk, NULL, 0);
+	if (rec && !(rec->flags & SL_SOCK_LISTENING))
+		return rec;
+	own = bpf_sk_storage_get(&adopted, sk, NULL, 0);
+	return own && (!rec || own->flags & SL_SOCK_ACCEPTED) ? own : rec;
 }
 
 /*
@@ -85,6 +92,10 @@ static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 co
 	msk = bpf_skc_to_mptcp_sock(sk);
 	if (!msk)
 		return NULL;
+	/* Until its first subflow is established, an accepted one looks like its listener. */
+	rec = bpf_sk_storage_get(&adopted, msk, NULL, 0);
+	if (rec && BPF_CORE_READ(msk, sk.icsk_inet.sk.__sk_common.skc_state) != TCP_LISTEN)
+		return rec;
 	cookie = BPF_CORE_READ(msk, sk.icsk_inet.sk.__sk_common.skc_cookie.counter);
 	return sock_find(msk, cookie);
 }

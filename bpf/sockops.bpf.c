@@ -69,8 +69,12 @@ static __always_inline void peer_find(struct sl_sock *rec)
 /* The child starts as a copy of its listener's record: the listener's owner owns it. */
 static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct sl_sock *rec)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	__u64 now;
 
+	/* Another subflow of an MPTCP connection: the first one names the socket. */
+	if (rec->flags & SL_SOCK_ACCEPTED)
+		return;
+	now = bpf_ktime_get_boot_ns();
 	rec->cookie = bpf_get_socket_cookie(ctx);
 	rec->netns_cookie = bpf_get_netns_cookie(ctx);
 	rec->since_ns = now;
@@ -91,13 +95,18 @@ static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct
 static __always_inline void listen_start(struct bpf_sock *sk, struct bpf_sock_ops *ctx,
 					 struct sl_sock *rec)
 {
+	struct mptcp_sock *msk = bpf_skc_to_mptcp_sock(sk);
 	struct sl_sock *template;
 
 	sockops_endpoints(rec, ctx);
 	__builtin_memset(&rec->remote, 0, sizeof(rec->remote));
 	sock_since(rec);
 	rec->flags |= SL_SOCK_LISTENING;
-	template = bpf_sk_storage_get(&adopted, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	/* What accept() returns is a clone of the MPTCP socket, not of its subflow. */
+	if (msk)
+		template = bpf_sk_storage_get(&adopted, msk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	else
+		template = bpf_sk_storage_get(&adopted, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!template)
 		count(rec->owner.sandbox, SL_COUNTER_SOCK_NOMEM);
 	else if (template != rec)

@@ -7,7 +7,6 @@
 #ifndef SLUICE_BPF_TUPLE_H
 #define SLUICE_BPF_TUPLE_H
 
-#include "inet.h"
 #include "slot.h"
 
 static __always_inline struct sl_tuple_bucket *tuple_bucket(__u64 netns_cookie,
