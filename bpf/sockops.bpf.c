@@ -11,6 +11,7 @@
  */
 #include "kernel.h"
 #include "bytes.h"
+#include "verdict.h"
 
 static __always_inline void sockops_endpoints(struct sl_sock *rec, struct bpf_sock_ops *ctx)
 {
@@ -91,6 +92,26 @@ static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct
 	sock_event(SL_EVENT_ACCEPT, rec, now);
 }
 
+/*
+ * listen() can't be refused here; SYNs to a socket that may not listen are dropped
+ * (guard_skb.bpf.c). This tells why nobody gets through.
+ */
+static __always_inline void listen_verdict(struct sl_sock *rec)
+{
+	struct sl_guard *guard = guard_active(rec->owner.sandbox);
+	struct sl_decision_key key = {};
+
+	if (!guard || listen_allowed(guard, rec, rec->owner.lineage))
+		return;
+	key.sandbox = rec->owner.sandbox;
+	key.lineage = rec->owner.lineage;
+	key.policy = guard->policy;
+	key.protocol = IPPROTO_TCP;
+	key.remote = rec->local;
+	key.reason = SL_REASON_LISTEN;
+	verdict_tell(&key, &rec->owner, rec->cookie, 0);
+}
+
 /* Children start as copies of what the listener's own storage holds. */
 static __always_inline void listen_start(struct bpf_sock *sk, struct bpf_sock_ops *ctx,
 					 struct sl_sock *rec)
@@ -112,6 +133,7 @@ static __always_inline void listen_start(struct bpf_sock *sk, struct bpf_sock_op
 	else if (template != rec)
 		*template = *rec;
 	sock_event(SL_EVENT_LISTEN, rec, 0);
+	listen_verdict(rec);
 }
 
 /* End of a child that no accept() ever returned. */

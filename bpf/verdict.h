@@ -89,6 +89,38 @@ static __always_inline struct sl_guard *guard_active(__u32 sandbox)
 	return guard && guard->mode != SL_GUARD_OBSERVE ? guard : NULL;
 }
 
+/*
+ * Whether a socket may be reached from outside of its sandbox: it listens on loopback, or an
+ * entry of the policy has the port for its lineage.
+ */
+static __always_inline bool listen_allowed(struct sl_guard *guard, const struct sl_sock *rec,
+					   __u32 lineage)
+{
+	struct sl_guard_lineage_key lineage_key = { guard->policy, lineage };
+	struct sl_guard_port port = {
+		.prefix_bits = SL_GUARD_PORT_BITS(16),
+		.policy = guard->policy,
+		.transport = SL_GUARD_LISTEN +
+			     (rec->type == SOCK_DGRAM ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP),
+		.port_be = rec->local.port_be,
+	};
+	struct sl_guard_dest_key key = { .prefix_bits = 128, .policy = guard->policy };
+	struct sl_guard_lineage *has;
+	struct sl_guard_dest *dest;
+	__u32 *port_class;
+
+	if (endpoint_loopback(&rec->local))
+		return true;
+	port_class = bpf_map_lookup_elem(&guard_ports, &port);
+	if (!port_class)
+		return false;
+	key.port_class = *port_class;
+	dest = bpf_map_lookup_elem(&guard_leases, &key);
+	has = bpf_map_lookup_elem(&guard_lineages, &lineage_key);
+	return dest && has && !(has->flags & SL_GUARD_NO_IDENTITY) &&
+	       bits_meet(&dest->allowed, &has->match);
+}
+
 /* --- telling --- */
 
 /* How many of this kind the next event has to tell; 0: none now. */
@@ -129,45 +161,37 @@ static __always_inline void count_denied(__u32 sandbox, enum sl_reason reason, b
 	__sync_fetch_and_add(&row->denied[reason & 15], 1);
 }
 
-/*
- * Counts and tells a denial, and sets the call's errno. Returns what the hook returns: 1
- * when the call goes on (audit).
- */
-static __noinline int verdict_deny(struct sl_decision_key *key, __u64 cookie, __u32 class_id)
+/* Counts and tells a denial. Returns whether the call goes on all the same (audit). */
+static __always_inline bool verdict_tell(struct sl_decision_key *key, const struct sl_owner *owner,
+					 __u64 cookie, __u32 class_id)
 {
 	struct sl_event_decision *event;
 	struct sl_decision_row row = {};
-	struct sl_guard *guard;
-	__u32 sandbox;
+	__u32 sandbox = key->sandbox;
+	struct sl_guard *guard = bpf_map_lookup_elem(&guards, &sandbox);
+	bool audit = guard && guard->mode == SL_GUARD_AUDIT;
 	__u64 now, due;
-	bool audit;
 
-	if (!key)
-		return 0;
-	sandbox = key->sandbox;
-	guard = bpf_map_lookup_elem(&guards, &sandbox);
-	audit = guard && guard->mode == SL_GUARD_AUDIT;
 	key->verdict = audit ? SL_VERDICT_AUDIT : SL_VERDICT_DENY;
 	count_denied(sandbox, key->reason, audit);
 	now = bpf_ktime_get_boot_ns();
 	due = decision_due(key, now, &row);
 	event = due ? event_begin(sandbox, SL_EVENT_DECISION, sizeof(*event), now) : NULL;
-	if (event) {
-		event->decision.key = *key;
-		if (!owner_now(&event->decision.owner))
-			__builtin_memset(&event->decision.owner, 0, sizeof(event->decision.owner));
-		event->decision.cookie = cookie;
-		event->decision.first_ns = row.first_ns;
-		event->decision.last_ns = now;
-		event->decision.count = due;
-		event->decision.class_id = class_id;
-		event->decision.pad = 0;
-		event_end(sandbox, event);
-	}
-	if (audit)
-		return 1;
-	bpf_set_retval(guard && guard->deny_errno > 0 ? -guard->deny_errno : -13); /* EACCES */
-	return 0;
+	if (!event)
+		return audit;
+	event->decision.key = *key;
+	if (owner)
+		event->decision.owner = *owner;
+	else
+		__builtin_memset(&event->decision.owner, 0, sizeof(event->decision.owner));
+	event->decision.cookie = cookie;
+	event->decision.first_ns = row.first_ns;
+	event->decision.last_ns = now;
+	event->decision.count = due;
+	event->decision.class_id = class_id;
+	event->decision.pad = 0;
+	event_end(sandbox, event);
+	return audit;
 }
 
 #endif

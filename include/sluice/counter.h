@@ -35,6 +35,9 @@ enum sl_counter_class {
 	X(CLOSED_KEPT, FLOW, "closed_kept", "records kept after the close of their socket")             \
 	X(ALLOWED, FLOW, "allowed", "calls that the policy allowed")                                    \
 	X(DENIED, FLOW, "denied", "calls that the policy denied")                                       \
+	X(REVOKED, FLOW, "revoked", "packets dropped: the policy no longer allows their connection")    \
+	X(NOT_LISTENING, FLOW, "not_listening", "packets dropped: no rule lets their socket listen")    \
+	X(SOURCE_ROUTED, FLOW, "source_routed", "packets dropped for a route that they name")           \
 	X(AUDITED, FLOW, "audited", "calls that the policy would have denied, and let pass")            \
 	X(EVENT_SUBMITTED, FLOW, "event_submitted", "events put into the ring buffer")                  \
 	X(EVENT_WAKEUP, FLOW, "event_wakeup", "wake-ups of a sleeping consumer")                        \

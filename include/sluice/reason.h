@@ -28,7 +28,8 @@ enum sl_verdict {
 	X(FAMILY, "family", "a socket family or type that is not mediated")                    \
 	X(FROZEN, "frozen", "the sandbox is frozen")                                           \
 	X(OWNER_GONE, "owner-gone", "the process had exited before its call could be decided") \
-	X(INTERNAL, "internal", "sluice could not decide; see the faults")
+	X(INTERNAL, "internal", "sluice could not decide; see the faults")                     \
+	X(LISTEN, "listen", "no `listen` entry has this port for this binary")
 
 enum sl_reason {
 #define X(name, text, help) SL_REASON_##name,

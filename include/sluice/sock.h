@@ -42,6 +42,7 @@ enum sl_sock_flag {
 	SL_SOCK_SENT = 1 << 11,       /* something was sent (UDP, raw, ping, packet) */
 	SL_SOCK_COUNTED_SKB = 1 << 12,/* bytes come from cgroup_skb: packets, not calls */
 	SL_SOCK_MORE = 1 << 13,       /* has a row in map `sock_more` */
+	SL_SOCK_OWN = 1 << 15,        /* its remote end is the sandbox's own loopback */
 	SL_SOCK_TUPLE_ROW = 1 << 14,  /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
 };
 
@@ -95,7 +96,8 @@ struct sl_sock {
 	__u32 peer_hash[SL_SOCK_PEERS];
 	__u32 peers;   /* distinct remotes seen, counting at least */
 	__u32 ifindex; /* AF_PACKET */
-	__u64 reserved;
+	__u32 policy; /* id of the policy that allowed its remote end; 0: none had to */
+	__u32 pad;
 	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };
 

@@ -282,6 +282,9 @@ int sl_guard_load(struct sl_set *set, unsigned int sandbox, const struct sl_comp
 	rc = rc ?: new_id(set, &load.id);
 	if (rc)
 		return load_failed(rc, err);
+	rc = options->mode == SL_GUARD_OBSERVE ? 0 : sl_sandbox_guard(set, sandbox, err);
+	if (rc)
+		return rc;
 	rc = put_all(&load, sandbox);
 	rc = rc ?: switch_to(&load, sandbox, options);
 	if (rc) {

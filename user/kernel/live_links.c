@@ -154,14 +154,41 @@ static void check_cgroup_link(const struct sl_set *set, const struct sl_sandbox 
 		found(findings, prog->name, "runs another program");
 }
 
+/* The escape guard's: to the root, whose id is the only one that every path leads to. */
+static void check_root_link(const struct sl_set *set, const struct sl_cgroup_prog *prog,
+			    struct findings *findings)
+{
+	struct bpf_link_info info = {};
+	char path[PATH_MAX];
+	int rc = sl_set_path(path, set->dir, SL_SET_LINKS, prog->name);
+
+	findings->checked++;
+	rc = rc ? rc : link_info(path, &info);
+	if (rc)
+		found(findings, prog->name, rc == -ENOENT ? "has no pin" : strerror(-rc));
+	else if (info.type != BPF_LINK_TYPE_CGROUP || info.cgroup.attach_type != prog->type)
+		found(findings, prog->name, "is pinned to something else");
+	else if (!info.cgroup.cgroup_id)
+		found(findings, prog->name, "is attached to nothing");
+}
+
 void sl_live_cgroup_links(const struct sl_set *set, const struct sl_sandbox *sandbox,
 			  struct sl_condition *condition)
 {
 	struct findings findings = { 0 };
+	struct sl_guard guard = { 0 };
+	__u32 id = sandbox->id;
 
-	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++)
-		if (!sl_cgroup_progs[i].skb || set->count_skb)
+	(void)sl_map_lookup(set->maps[SL_MAP_GUARDS], &id, &guard);
+	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++) {
+		enum sl_prog_when when = sl_cgroup_progs[i].when;
+
+		if (when == SL_PROG_ALWAYS || (when == SL_PROG_COUNT_SKB && set->count_skb) ||
+		    (when == SL_PROG_GUARD && guard.mode != SL_GUARD_OBSERVE))
 			check_cgroup_link(set, sandbox, &sl_cgroup_progs[i], &findings);
+		else if (when == SL_PROG_ROOT && guard.mode != SL_GUARD_OBSERVE)
+			check_root_link(set, &sl_cgroup_progs[i], &findings);
+	}
 	if (findings.bad)
 		sl_condition_set(condition, SL_CONDITION_FALSE, "LinkMissing",
 				 "%u of %u: %s; 'sluice sandbox detach %u', then attach again",

@@ -135,7 +135,7 @@ static int sandbox_publish(const struct sl_set *set, const struct sl_sandbox *sa
 	return sl_iter_run(set, "seed_tasks");
 }
 
-static int attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog,
+int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog,
 			  const char *dir, int cgroup)
 {
 	_cleanup_fd_ int link = -1, fd = -1;
@@ -166,9 +166,11 @@ static int attach_programs(const struct sl_set *set, unsigned int id, int cgroup
 		return sl_err_sys(err, -rc, "'%s'", set->dir);
 	rc = sl_bpffs_mkdirs(dir, err);
 	for (unsigned int i = 0; !rc && i < sl_cgroup_prog_count; i++) {
-		if (sl_cgroup_progs[i].skb && !set->count_skb)
+		enum sl_prog_when when = sl_cgroup_progs[i].when;
+
+		if (when != SL_PROG_ALWAYS && (when != SL_PROG_COUNT_SKB || !set->count_skb))
 			continue;
-		rc = attach_program(set, &sl_cgroup_progs[i], dir, cgroup);
+		rc = sl_attach_program(set, &sl_cgroup_progs[i], dir, cgroup);
 		if (rc)
 			sl_err_sys(err, -rc, "can't attach %s to the cgroup",
 				   sl_cgroup_progs[i].name);

@@ -116,6 +116,7 @@ int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 
 int sl_set_destroy(const char *dir, struct sl_err *err)
 {
+	sl_root_detach(dir);
 	return sl_bpffs_remove(dir, err);
 }
 

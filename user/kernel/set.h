@@ -125,6 +125,13 @@ __u64 sl_set_path_hash(const struct sl_set *set, const char *path);
 int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, unsigned int *id,
 		      struct sl_err *err);
 
+/*
+ * Attaches what enforcing needs beyond recording: programs on the sandbox's packets, and
+ * those at the root of cgroup2 that decide for members that have left it. Before a policy
+ * comes into force; again is no error.
+ */
+int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err);
+
 /* Removes the cgroup links, then the sandbox's rows. -ENOENT when there is none. */
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err);
 

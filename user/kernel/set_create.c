@@ -86,7 +86,7 @@ static int choose_programs(struct sluice_bpf *skel, bool *count_skb, struct sl_e
 	}
 	btf__free(btf);
 	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++)
-		if (sl_cgroup_progs[i].skb)
+		if (sl_cgroup_progs[i].when == SL_PROG_COUNT_SKB)
 			autoload(skel, "", sl_cgroup_progs[i].name, *count_skb);
 	return 0;
 }

@@ -22,11 +22,18 @@ struct sl_set {
 	bool count_skb;
 };
 
-/* A program that is attached to each sandbox's cgroup. */
+/* When a cgroup program is attached, and where. */
+enum sl_prog_when {
+	SL_PROG_ALWAYS,    /* to each sandbox's cgroup */
+	SL_PROG_COUNT_SKB, /* the same, only where calls can't be counted */
+	SL_PROG_GUARD,     /* the same, once it has a policy */
+	SL_PROG_ROOT,      /* to the root of cgroup2, once any sandbox has a policy */
+};
+
 struct sl_cgroup_prog {
 	const char *name;
 	enum bpf_attach_type type;
-	bool skb; /* only where calls can't be counted */
+	enum sl_prog_when when;
 };
 extern const struct sl_cgroup_prog sl_cgroup_progs[];
 extern const unsigned int sl_cgroup_prog_count;
@@ -60,6 +67,13 @@ int sl_set_path(char out[PATH_MAX], const char *dir, const char *sub, const char
 /* Map `socks`, read-only in memory, until the set is freed. NULL with errno. */
 const struct sl_sock *sl_set_slots(struct sl_set *set);
 void sl_set_slots_unmap(struct sl_set *set);
+
+/* Attaches a program to an open cgroup and pins the link as `dir`/NAME. 0 or -errno. */
+int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog,
+		      const char *dir, int cgroup);
+
+/* Ends the root's links now; what is left goes with the pins. */
+void sl_root_detach(const char *set_dir);
 
 /* bpf(2)'s look-up: 0 or -errno. */
 int sl_map_lookup(int fd, const void *key, void *value);

@@ -8,17 +8,24 @@
 #include "kernel/set_private.h"
 
 const struct sl_cgroup_prog sl_cgroup_progs[] = {
-	{ "on_sock_create", BPF_CGROUP_INET_SOCK_CREATE, false },
-	{ "on_connect4", BPF_CGROUP_INET4_CONNECT, false },
-	{ "on_connect6", BPF_CGROUP_INET6_CONNECT, false },
-	{ "on_sendmsg4", BPF_CGROUP_UDP4_SENDMSG, false },
-	{ "on_sendmsg6", BPF_CGROUP_UDP6_SENDMSG, false },
-	{ "on_post_bind4", BPF_CGROUP_INET4_POST_BIND, false },
-	{ "on_post_bind6", BPF_CGROUP_INET6_POST_BIND, false },
-	{ "on_sockops", BPF_CGROUP_SOCK_OPS, false },
-	{ "on_sock_release", BPF_CGROUP_INET_SOCK_RELEASE, false },
-	{ "on_skb_egress", BPF_CGROUP_INET_EGRESS, true },
-	{ "on_skb_ingress", BPF_CGROUP_INET_INGRESS, true },
+	{ "on_sock_create", BPF_CGROUP_INET_SOCK_CREATE, SL_PROG_ALWAYS },
+	{ "on_connect4", BPF_CGROUP_INET4_CONNECT, SL_PROG_ALWAYS },
+	{ "on_connect6", BPF_CGROUP_INET6_CONNECT, SL_PROG_ALWAYS },
+	{ "on_sendmsg4", BPF_CGROUP_UDP4_SENDMSG, SL_PROG_ALWAYS },
+	{ "on_sendmsg6", BPF_CGROUP_UDP6_SENDMSG, SL_PROG_ALWAYS },
+	{ "on_post_bind4", BPF_CGROUP_INET4_POST_BIND, SL_PROG_ALWAYS },
+	{ "on_post_bind6", BPF_CGROUP_INET6_POST_BIND, SL_PROG_ALWAYS },
+	{ "on_sockops", BPF_CGROUP_SOCK_OPS, SL_PROG_ALWAYS },
+	{ "on_sock_release", BPF_CGROUP_INET_SOCK_RELEASE, SL_PROG_ALWAYS },
+	{ "on_skb_egress", BPF_CGROUP_INET_EGRESS, SL_PROG_COUNT_SKB },
+	{ "on_skb_ingress", BPF_CGROUP_INET_INGRESS, SL_PROG_COUNT_SKB },
+	{ "on_guard_egress", BPF_CGROUP_INET_EGRESS, SL_PROG_GUARD },
+	{ "on_guard_ingress", BPF_CGROUP_INET_INGRESS, SL_PROG_GUARD },
+	{ "on_escaped_create", BPF_CGROUP_INET_SOCK_CREATE, SL_PROG_ROOT },
+	{ "on_escaped_connect4", BPF_CGROUP_INET4_CONNECT, SL_PROG_ROOT },
+	{ "on_escaped_connect6", BPF_CGROUP_INET6_CONNECT, SL_PROG_ROOT },
+	{ "on_escaped_sendmsg4", BPF_CGROUP_UDP4_SENDMSG, SL_PROG_ROOT },
+	{ "on_escaped_sendmsg6", BPF_CGROUP_UDP6_SENDMSG, SL_PROG_ROOT },
 };
 const unsigned int sl_cgroup_prog_count = ARRAY_SIZE(sl_cgroup_progs);
 

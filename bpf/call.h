@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The verdict on a call: making a socket, naming a destination. Used at the sandbox's own
+ * cgroup, and at the root for members that have left it.
+ */
+#ifndef SLUICE_BPF_CALL_H
+#define SLUICE_BPF_CALL_H
+
+#include "verdict.h"
+
+/*
+ * Tells a denial of the calling task's call and sets its errno. Returns what the hook
+ * returns: 1 when the call goes on (audit).
+ */
+static __noinline int verdict_deny(struct sl_decision_key *key, __u64 cookie, __u32 class_id)
+{
+	struct sl_guard *guard;
+	struct sl_owner owner;
+	__u32 sandbox;
+
+	if (!key)
+		return 0;
+	if (verdict_tell(key, owner_now(&owner) ? &owner : NULL, cookie, class_id))
+		return 1;
+	sandbox = key->sandbox;
+	guard = bpf_map_lookup_elem(&guards, &sandbox);
+	bpf_set_retval(guard && guard->deny_errno > 0 ? -guard->deny_errno : -13); /* EACCES */
+	return 0;
+}
+
+/* Types whose traffic runs the hooks: the others are refused when they are made. */
+static __always_inline bool type_mediated(struct bpf_sock *ctx)
+{
+	if (ctx->type == SOCK_STREAM)
+		return ctx->protocol == IPPROTO_TCP || ctx->protocol == IPPROTO_MPTCP;
+	return ctx->type == SOCK_DGRAM &&
+	       (ctx->protocol == IPPROTO_UDP || ctx->protocol == IPPROTO_UDPLITE);
+}
+
+/* What the policy says of making such a socket; as the hook returns it. */
+static __noinline int create_verdict(struct bpf_sock *ctx, __u32 sandbox, __u32 lineage)
+{
+	struct sl_guard *guard = guard_active(sandbox);
+	struct sl_decision_key key = { .sandbox = sandbox, .lineage = lineage };
+
+	if (!guard)
+		return 1;
+	if (guard->mode == SL_GUARD_FROZEN)
+		key.reason = SL_REASON_FROZEN;
+	else if (!type_mediated(ctx) && !(guard->flags & SL_GUARD_RAW))
+		key.reason = SL_REASON_FAMILY;
+	else
+		return 1;
+	key.policy = guard->policy;
+	key.family = ctx->family;
+	key.type = ctx->type;
+	key.protocol = ctx->protocol;
+	return verdict_deny(&key, 0, 0);
+}
+
+/*
+ * `v6` is the hook's family, which is the address's and not the socket's: IPv6 UDP
+ * sockets take IPv4 addresses, and those run the hooks for IPv4.
+ */
+static __always_inline void remote_of(struct sl_endpoint *remote, struct bpf_sock_addr *ctx,
+				      bool v6)
+{
+	__be32 addr_be[4];
+
+	if (!v6) {
+		endpoint_v4(remote, ctx->user_ip4, ctx->user_port);
+		return;
+	}
+	addr_be[0] = ctx->user_ip6[0];
+	addr_be[1] = ctx->user_ip6[1];
+	addr_be[2] = ctx->user_ip6[2];
+	addr_be[3] = ctx->user_ip6[3];
+	endpoint_v6(remote, addr_be, ctx->user_port);
+}
+
+/*
+ * A loopback destination is the sandbox's own when a member serves it, or when nobody else
+ * can: in a network namespace of its own.
+ */
+static __always_inline bool own_loopback(struct bpf_sock_addr *ctx, const struct sl_endpoint *remote,
+					 struct sl_guard *guard, __u32 sandbox, bool udp)
+{
+	struct bpf_sock_tuple tuple = {};
+	__u32 size = sizeof(tuple.ipv4);
+	struct bpf_sock *listener;
+	struct sl_sock *rec;
+	bool own;
+
+	if (!endpoint_loopback(remote))
+		return false;
+	if (guard->flags & SL_GUARD_OWN_NETNS)
+		return true;
+	if (remote->addr_be[2] == V4_MAPPED) {
+		tuple.ipv4.daddr = remote->addr_be[3];
+		tuple.ipv4.dport = remote->port_be;
+	} else {
+		__builtin_memcpy(tuple.ipv6.daddr, remote->addr_be, sizeof(tuple.ipv6.daddr));
+		tuple.ipv6.dport = remote->port_be;
+		size = sizeof(tuple.ipv6);
+	}
+	listener = udp ? bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0) :
+			 bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	if (!listener)
+		return false;
+	rec = bpf_sk_storage_get(&adopted, listener, NULL, 0);
+	own = rec && rec->owner.sandbox == sandbox;
+	bpf_sk_release(listener);
+	return own;
+}
+
+/* No rule has allowed it, so no later policy takes it back. */
+static __always_inline void sock_own(struct sl_sock *rec)
+{
+	if (rec)
+		rec->flags |= SL_SOCK_OWN;
+}
+
+/* What the policy says of this destination; as the hook returns it. */
+static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
+					  const struct sl_endpoint *remote)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
+	__u32 sandbox = state ? state->sandbox : rec ? rec->owner.sandbox : 0;
+	/* MPTCP joins are made by a kworker, for the socket's owner. */
+	struct sl_owner *who = state ?: rec && !task->mm ? &rec->owner : NULL;
+	struct sl_guard *guard = guard_active(sandbox);
+	struct sl_decision_key key = {};
+	struct verdict v = {};
+	bool udp = ctx->type == SOCK_DGRAM;
+
+	if (!guard)
+		return 1;
+	v.policy = guard->policy;
+	if (guard->mode == SL_GUARD_FROZEN)
+		v.reason = SL_REASON_FROZEN;
+	else if (!who)
+		v.reason = SL_REASON_NO_IDENTITY;
+	else if (own_loopback(ctx, remote, guard, sandbox, udp))
+		sock_own(rec);
+	else
+		verdict_rules(&v, who->lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
+			      remote);
+	if (v.reason == SL_REASON_NONE) {
+		count(sandbox, SL_COUNTER_ALLOWED);
+		if (rec)
+			rec->policy = v.policy;
+		return 1;
+	}
+	key.remote = *remote;
+	key.sandbox = sandbox;
+	key.lineage = who ? who->lineage : 0;
+	key.policy = v.policy;
+	key.protocol = udp ? IPPROTO_UDP : IPPROTO_TCP;
+	key.reason = v.reason;
+	return verdict_deny(&key, rec ? rec->cookie : 0, v.class_id);
+}
+
+#endif

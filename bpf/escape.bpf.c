@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The escape guard, at the root of cgroup2: membership does not end when a process leaves
+ * the cgroup or enters another network namespace, but the hooks of the cgroup do. These see
+ * every socket of the host, so they return at once for whoever is no member, and for
+ * sockets that were made inside, whose own hooks decide (both run, and both must agree).
+ */
+#include "kernel.h"
+#include "call.h"
+
+/* A member's call on a socket that its sandbox's hooks don't see; NULL: none of ours. */
+static __always_inline struct sl_owner *escaped(__u64 cookie)
+{
+	struct sl_owner *state = owner_state(bpf_get_current_task_btf());
+
+	if (!state || !guard_active(state->sandbox) || sock_by_cookie(cookie))
+		return NULL;
+	return state;
+}
+
+static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6)
+{
+	struct sl_endpoint remote;
+
+	if (!ctx->sk || !escaped(bpf_get_socket_cookie(ctx)))
+		return 1;
+	remote_of(&remote, ctx, v6);
+	return remote_verdict(ctx, NULL, &remote);
+}
+
+SEC("cgroup/connect4")
+int on_escaped_connect4(struct bpf_sock_addr *ctx)
+{
+	return escaped_call(ctx, false);
+}
+
+SEC("cgroup/connect6")
+int on_escaped_connect6(struct bpf_sock_addr *ctx)
+{
+	return escaped_call(ctx, true);
+}
+
+static __always_inline int escaped_message(struct bpf_sock_addr *ctx, bool v6)
+{
+	struct sl_endpoint remote;
+
+	remote_of(&remote, ctx, v6);
+	/* A control message without a name: the connected peer, which was decided. */
+	return endpoint_empty(&remote) ? 1 : escaped_call(ctx, v6);
+}
+
+SEC("cgroup/sendmsg4")
+int on_escaped_sendmsg4(struct bpf_sock_addr *ctx)
+{
+	return escaped_message(ctx, false);
+}
+
+SEC("cgroup/sendmsg6")
+int on_escaped_sendmsg6(struct bpf_sock_addr *ctx)
+{
+	return escaped_message(ctx, true);
+}
+
+/* Making one inside was decided inside, where its record is from. */
+SEC("cgroup/sock_create")
+int on_escaped_create(struct bpf_sock *ctx)
+{
+	struct sl_owner *state = escaped(bpf_get_socket_cookie(ctx));
+
+	return state ? create_verdict(ctx, state->sandbox, state->lineage) : 1;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The guard on packets, attached to a sandbox's cgroup once it has a policy. Connections
+ * were decided when they were made; here is what only packets show:
+ *
+ * - a route that the packet names itself (IPv4 source route, IPv6 routing header) leads
+ *   elsewhere than the destination that was decided;
+ * - a policy that was replaced, or a freeze, ends connections that live;
+ * - listen() has no hook that could refuse it (inet_csk_listen_start()), so SYNs to a
+ *   socket that may not listen are dropped.
+ *
+ * skb->sk on egress is the sender's socket, on ingress the receiver's; in softirq, so
+ * `current` is never read.
+ */
+#include "kernel.h"
+#include "verdict.h"
+
+#define IPV4_OPTION_END 0
+#define IPV4_OPTION_NOP 1
+#define IPV4_OPTION_LSRR 131 /* RFC 791, 3.1 */
+#define IPV4_OPTION_SSRR 137
+#define IPV4_OPTIONS_MAX 40
+
+#define IPV6_HOPOPTS 0
+#define IPV6_ROUTING 43
+#define IPV6_DSTOPTS 60
+#define IPV6_HEADER_BYTES 40
+#define IPV6_EXTENSIONS_MAX 8
+
+#define SKB_PASS 1
+#define SKB_DROP 0
+
+static __always_inline bool ipv4_source_routed(struct __sk_buff *skb, __u8 first)
+{
+	__u32 end = (first & 15) * 4, at = 20;
+	__u8 option[2];
+
+	for (int i = 0; i < IPV4_OPTIONS_MAX && at < end; i++) {
+		if (bpf_skb_load_bytes(skb, at, option, sizeof(option)))
+			return true; /* can't be told: not let through */
+		if (option[0] == IPV4_OPTION_END)
+			return false;
+		if (option[0] == IPV4_OPTION_LSRR || option[0] == IPV4_OPTION_SSRR)
+			return true;
+		at += option[0] == IPV4_OPTION_NOP ? 1 : option[1];
+		if (option[0] != IPV4_OPTION_NOP && option[1] < 2)
+			return true;
+	}
+	return false;
+}
+
+static __always_inline bool ipv6_source_routed(struct __sk_buff *skb)
+{
+	__u32 at = IPV6_HEADER_BYTES;
+	__u8 next, extension[2];
+
+	if (bpf_skb_load_bytes(skb, 6, &next, sizeof(next)))
+		return true;
+	for (int i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
+		if (next == IPV6_ROUTING)
+			return true;
+		if (next != IPV6_HOPOPTS && next != IPV6_DSTOPTS)
+			return false;
+		if (bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
+			return true;
+		next = extension[0];
+		at += (extension[1] + 1) * 8;
+	}
+	return true;
+}
+
+static __always_inline bool source_routed(struct __sk_buff *skb)
+{
+	__u8 first = 0;
+
+	if (bpf_skb_load_bytes(skb, 0, &first, sizeof(first)))
+		return true;
+	if (first >> 4 == 6)
+		return ipv6_source_routed(skb);
+	return (first & 15) > 5 && ipv4_source_routed(skb, first);
+}
+
+/* Whether what allowed the connection still does. */
+static __always_inline bool revoked(struct sl_sock *rec, struct sl_guard *guard)
+{
+	struct verdict v = { .policy = guard->policy };
+	__u8 transport = rec->type == SOCK_DGRAM ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP;
+
+	if (guard->mode == SL_GUARD_FROZEN)
+		return true;
+	if (guard->mode != SL_GUARD_ENFORCE || rec->policy == guard->policy || !rec->policy ||
+	    !(rec->flags & SL_SOCK_CONNECTED) || (rec->flags & SL_SOCK_OWN) ||
+	    (guard->flags & SL_GUARD_KEEP))
+		return false;
+	verdict_rules(&v, rec->owner.lineage, transport, &rec->remote);
+	if (v.reason != SL_REASON_NONE)
+		return true;
+	rec->policy = guard->policy;
+	return false;
+}
+
+SEC("cgroup_skb/egress")
+int on_guard_egress(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct sl_guard *guard;
+	struct sl_sock *rec;
+	__u32 sandbox;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	rec = sk ? sock_find(sk, bpf_get_socket_cookie(skb)) : NULL;
+	sandbox = rec ? rec->owner.sandbox : 0;
+	guard = bpf_map_lookup_elem(&guards, &sandbox);
+	/* Of packets that belong to nobody known only the route is looked at. */
+	if (rec && (!guard || guard->mode == SL_GUARD_OBSERVE))
+		return SKB_PASS;
+	if (source_routed(skb)) {
+		count(sandbox, SL_COUNTER_SOURCE_ROUTED);
+		return rec && guard && guard->mode == SL_GUARD_AUDIT ? SKB_PASS : SKB_DROP;
+	}
+	if (!rec || !guard || !revoked(rec, guard))
+		return SKB_PASS;
+	count(sandbox, SL_COUNTER_REVOKED);
+	return SKB_DROP;
+}
+
+SEC("cgroup_skb/ingress")
+int on_guard_ingress(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+	struct sl_guard *guard;
+	struct sl_sock *rec;
+	__u32 sandbox;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	if (!sk || sk->state != TCP_LISTEN)
+		return SKB_PASS;
+	rec = bpf_sk_storage_get(&adopted, sk, NULL, 0);
+	if (!rec)
+		return SKB_PASS;
+	sandbox = rec->owner.sandbox;
+	guard = guard_active(sandbox);
+	if (!guard || guard->mode == SL_GUARD_AUDIT)
+		return SKB_PASS;
+	if (guard->mode != SL_GUARD_FROZEN && listen_allowed(guard, rec, rec->owner.lineage))
+		return SKB_PASS;
+	count(sandbox, SL_COUNTER_NOT_LISTENING);
+	return SKB_DROP;
+}
