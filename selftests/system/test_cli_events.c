@@ -94,6 +94,7 @@ struct seen {
 static void check_lines(const char *text, unsigned int port, struct seen *seen)
 {
 	struct json_object *line;
+	int pid = 0;
 
 	*seen = (struct seen){ 0 };
 	while ((line = json_line(&text))) {
@@ -104,8 +105,10 @@ static void check_lines(const char *text, unsigned int port, struct seen *seen)
 		check_process(line);
 		if (!strcmp(event, "exec")) {
 			seen->exec++;
+			pid = json_object_get_int(json_at(line, "process.pid"));
 		} else if (!strcmp(event, "exit")) {
-			seen->exit++;
+			/* A sanitizer forks when its program ends. */
+			seen->exit += json_object_get_int(json_at(line, "process.pid")) == pid;
 		} else if (!strcmp(event, "connect")) {
 			cr_expect_geq(seen->exec, 1);
 			seen->connect++;

@@ -30,6 +30,7 @@ static int lock_fd(int fd, struct sl_err *err)
 	return sl_err_hint(err, "look for a sluice command that hangs, and end it");
 }
 
+/* -EAGAIN when it was removed as soon as it was made. */
 static int open_parent(int *out, const char *parent, bool create, struct sl_err *err)
 {
 	int rc = create ? sl_bpffs_mount(err) : 0;
@@ -40,6 +41,8 @@ static int open_parent(int *out, const char *parent, bool create, struct sl_err 
 	if (rc)
 		return rc;
 	fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && create)
+		return -EAGAIN;
 	if (fd < 0)
 		return sl_err_sys(err, errno, "can't open '%s'", parent);
 	*out = fd;
@@ -63,14 +66,19 @@ static int lock_parent(int *out, const char *dir, bool create, struct sl_err *er
 		return sl_err_hint(err, "the default is " SL_SET_DEFAULT);
 	}
 	*slash = '\0';
-	do {
+	for (int i = 0; i < LOCK_TRIES; i++) {
 		sl_cleanup_fd(&fd);
 		rc = open_parent(&fd, parent, create, err);
 		rc = rc ? rc : lock_fd(fd, err);
-	} while (!rc && !sl_bpffs_is(fd, parent)); /* the last set of all went meanwhile */
-	if (!rc)
-		*out = TAKE_FD(fd);
-	return rc;
+		/* Otherwise the last set of all went meanwhile, and the directory with it. */
+		if (!rc && sl_bpffs_is(fd, parent)) {
+			*out = TAKE_FD(fd);
+			return 0;
+		}
+		if (rc && rc != -EAGAIN)
+			return rc;
+	}
+	return sl_err_set(err, EBUSY, "'%s' is removed as often as it is made", parent);
 }
 
 /* Whether a set has what was asked for: its sizes can't be changed any more. */
