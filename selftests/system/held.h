@@ -45,7 +45,7 @@ void *held_share(size_t size);
 
 /* What the parts of a test tell each other; a test that uses it shares it first. */
 struct held_marks {
-	atomic_uint go, ack, alarms, calls;
+	atomic_uint go, ack, alarms, calls, interrupted;
 	unsigned int port;
 };
 
