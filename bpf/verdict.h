@@ -123,31 +123,48 @@ static __always_inline bool listen_allowed(struct sl_guard *guard, const struct 
 
 /* --- telling --- */
 
-/* How many of this kind the next event has to tell; 0: none now. */
-static __always_inline __u64 decision_due(struct sl_decision_key *key, __u64 now,
-					  struct sl_decision_row *copy)
+static __always_inline void decision_owner(struct sl_owner *out, const struct sl_owner *owner)
 {
-	struct sl_decision_row *row = bpf_map_lookup_elem(&decisions, key), fresh = {};
-	__u64 due;
+	if (owner)
+		*out = *owner;
+	else
+		__builtin_memset(out, 0, sizeof(*out));
+}
 
-	if (!row) {
-		fresh.first_ns = now;
-		bpf_map_update_elem(&decisions, key, &fresh, BPF_NOEXIST);
-		row = bpf_map_lookup_elem(&decisions, key);
-	}
-	if (!row) {
-		count(key->sandbox, SL_COUNTER_DECISIONS_FULL);
-		copy->first_ns = copy->last_ns = now;
-		return 1;
-	}
+/* The row of decisions like this one; made if there is none. NULL: no memory. */
+static __always_inline struct sl_decision_row *decision_row(struct sl_decision_key *key,
+							    const struct sl_owner *owner,
+							    __u32 class_id, __u64 now)
+{
+	struct sl_decision_row *row = bpf_map_lookup_elem(&decisions, key), fresh;
+
+	if (row)
+		return row;
+	__builtin_memset(&fresh, 0, sizeof(fresh));
+	decision_owner(&fresh.owner, owner);
+	fresh.first_ns = now;
+	fresh.class_id = class_id;
+	bpf_map_update_elem(&decisions, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&decisions, key);
+}
+
+/*
+ * How many of this kind the next event has to tell; 0: none now. Who moves `told` tells
+ * them, so that each is told once; what can't be told after all is given back.
+ */
+static __always_inline __u64 decision_due(struct sl_decision_row *row, __u64 now)
+{
+	__u64 told, due;
+
 	row->last_ns = now;
 	__sync_fetch_and_add(&row->count, 1);
-	if (row->told && now - row->told_ns < SL_DECISION_INTERVAL_NS)
+	told = row->told;
+	if (told && now - row->told_ns < SL_DECISION_INTERVAL_NS)
+		return 0;
+	due = row->count - told;
+	if (!due || __sync_val_compare_and_swap(&row->told, told, told + due) != told)
 		return 0;
 	row->told_ns = now;
-	due = row->count - row->told;
-	row->told += due;
-	*copy = *row;
 	return due;
 }
 
@@ -166,31 +183,34 @@ static __always_inline bool verdict_tell(struct sl_decision_key *key, const stru
 					 __u64 cookie, __u32 class_id)
 {
 	struct sl_event_decision *event;
-	struct sl_decision_row row = {};
+	struct sl_decision_row *row;
 	__u32 sandbox = key->sandbox;
 	struct sl_guard *guard = bpf_map_lookup_elem(&guards, &sandbox);
 	bool audit = guard && guard->mode == SL_GUARD_AUDIT;
-	__u64 now, due;
+	__u64 now, due = 1;
 
 	key->verdict = audit ? SL_VERDICT_AUDIT : SL_VERDICT_DENY;
 	count_denied(sandbox, key->reason, audit);
 	now = bpf_ktime_get_boot_ns();
-	due = decision_due(key, now, &row);
-	event = due ? event_begin(sandbox, SL_EVENT_DECISION, sizeof(*event), now) : NULL;
-	if (!event)
-		return audit;
-	event->decision.key = *key;
-	if (owner)
-		event->decision.owner = *owner;
+	row = decision_row(key, owner, class_id, now);
+	if (row)
+		due = decision_due(row, now);
 	else
-		__builtin_memset(&event->decision.owner, 0, sizeof(event->decision.owner));
-	event->decision.cookie = cookie;
-	event->decision.first_ns = row.first_ns;
-	event->decision.last_ns = now;
-	event->decision.count = due;
-	event->decision.class_id = class_id;
-	event->decision.pad = 0;
-	event_end(sandbox, event);
+		count(sandbox, SL_COUNTER_DECISIONS_FULL);
+	event = due ? event_begin(sandbox, SL_EVENT_DECISION, sizeof(*event), now) : NULL;
+	if (event) {
+		event->decision.key = *key;
+		decision_owner(&event->decision.owner, owner);
+		event->decision.cookie = cookie;
+		event->decision.first_ns = row ? row->first_ns : now;
+		event->decision.last_ns = now;
+		event->decision.count = due;
+		event->decision.class_id = class_id;
+		event->decision.pad = 0;
+		event_end(sandbox, event);
+	} else if (due && row) {
+		__sync_fetch_and_add(&row->told, -due);
+	}
 	return audit;
 }
 

@@ -169,11 +169,14 @@ struct sl_decision_key {
 };
 
 struct sl_decision_row {
+	struct sl_owner owner; /* of the first; all zero when the caller is no member */
 	__u64 first_ns;
 	__u64 last_ns;
 	__u64 told_ns;
 	__u64 count;
 	__u64 told; /* of `count`, those that events have told */
+	__u32 class_id; /* of the first */
+	__u32 pad;
 };
 
 struct sl_decision_record {

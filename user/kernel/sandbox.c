@@ -308,6 +308,7 @@ static int sandbox_forget(struct sl_set *set, __u32 id)
 	rc = rc ?: delete_rows(set->maps[SL_MAP_PROCS], sizeof(struct sl_process_key),
 			       sizeof(struct sl_process), offsetof(struct sl_process, sandbox), id);
 	rc = rc ?: sl_socks_forget(set, id);
+	rc = rc ?: sl_decisions_forget(set, id);
 	return rc ?: delete_rows(set->maps[SL_MAP_PACKETS], sizeof(__u64), sizeof(struct sl_sock),
 				 offsetof(struct sl_sock, owner.sandbox), id);
 }

@@ -195,6 +195,23 @@ int sl_tuple_resolve(struct sl_set *set, const struct sl_endpoint *local,
 /* How many connections are published by their ends now. Or -errno. */
 int sl_tuples_count(struct sl_set *set);
 
+/*
+ * Kinds of denials (audited ones too) of a sandbox, 0: of all, ordered by their keys: what
+ * the kernel has counted, and of that what events have told. Bounded: under more kinds than
+ * the map takes, those that were met longest ago are missing, and counted in sl_counters
+ * only. `fn` as in sl_sandbox_each, for rows as they were; it may change the map.
+ */
+typedef int (*sl_decision_fn)(const struct sl_decision_key *key, const struct sl_decision_row *row,
+			      void *arg);
+int sl_decisions_each(struct sl_set *set, unsigned int sandbox, sl_decision_fn fn, void *arg);
+
+/* What no event has told of a row, as the event that would tell it; count may be 0. */
+void sl_decision_untold(const struct sl_decision_key *key, const struct sl_decision_row *row,
+			struct sl_decision_record *out);
+
+/* Ends the rows of a sandbox that is detached. */
+int sl_decisions_forget(struct sl_set *set, unsigned int sandbox);
+
 /* Rows of the process, executable and lineage maps. -ENOENT when missing. */
 int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),
 		  void *arg);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Map `decisions`: what was denied, or would have been, by kind. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "kernel/set_private.h"
+
+struct entry {
+	struct sl_decision_key key;
+	struct sl_decision_row row;
+};
+
+/*
+ * Rows of an LRU hash come and go, and a walk whose row has gone starts again: so many
+ * steps at most, a few times what the map holds.
+ */
+#define WALK_MAX (1u << 16)
+
+static int collect(struct sl_set *set, unsigned int sandbox, struct sl_array *out)
+{
+	struct sl_decision_key key, next;
+	int fd = set->maps[SL_MAP_DECISIONS];
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct entry *entry;
+
+	for (unsigned int step = 0; more && step < WALK_MAX; step++) {
+		key = next;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+		if (sandbox && key.sandbox != sandbox)
+			continue;
+		entry = sl_array_add(out);
+		if (!entry)
+			return -ENOMEM;
+		entry->key = key;
+		if (bpf_map_lookup_elem(fd, &key, &entry->row))
+			out->count--;
+	}
+	return 0;
+}
+
+/* By kind, so that one that was met twice stands beside itself. */
+static int by_key(const void *a, const void *b)
+{
+	return memcmp(&((const struct entry *)a)->key, &((const struct entry *)b)->key,
+		      sizeof(struct sl_decision_key));
+}
+
+int sl_decisions_each(struct sl_set *set, unsigned int sandbox, sl_decision_fn fn, void *arg)
+{
+	_cleanup_array_ struct sl_array all = SL_ARRAY(struct entry);
+	const struct entry *entries;
+	int rc = collect(set, sandbox, &all);
+
+	if (rc)
+		return rc;
+	if (all.count)
+		qsort(all.data, all.count, all.item, by_key);
+	entries = all.data;
+	for (size_t i = 0; !rc && i < all.count; i++) {
+		if (i && !by_key(&entries[i - 1], &entries[i]))
+			continue;
+		rc = fn(&entries[i].key, &entries[i].row, arg);
+	}
+	return rc;
+}
+
+static int forget(const struct sl_decision_key *key, const struct sl_decision_row *row, void *arg)
+{
+	const struct sl_set *set = arg;
+
+	(void)row;
+	bpf_map_delete_elem(set->maps[SL_MAP_DECISIONS], key);
+	return 0;
+}
+
+int sl_decisions_forget(struct sl_set *set, unsigned int sandbox)
+{
+	return sl_decisions_each(set, sandbox, forget, set);
+}
+
+void sl_decision_untold(const struct sl_decision_key *key, const struct sl_decision_row *row,
+			struct sl_decision_record *out)
+{
+	*out = (struct sl_decision_record){
+		.key = *key,
+		.owner = row->owner,
+		.first_ns = row->first_ns,
+		.last_ns = row->last_ns,
+		.count = row->count - row->told,
+		.class_id = row->class_id,
+	};
+}
