@@ -11,6 +11,7 @@
 #include "event/watch.h"
 #include "kernel/feature.h"
 #include "run/child.h"
+#include "run/denied.h"
 #include "run/enforce.h"
 #include "run/loop.h"
 #include "run/mediate.h"
@@ -65,7 +66,8 @@ struct run {
 	const struct run_options *options;
 	struct sl_cli *cli;
 	struct sl_run_world world;
-	struct sl_summary *summary;
+	struct sl_summary *summary; /* and denied: NULL with --quiet */
+	struct sl_denied *denied;
 	struct sl_event_stream *stream;
 	struct sl_enforce *enforce;
 	struct sl_mediate *mediate;
@@ -108,6 +110,14 @@ static int open_policy(struct run *run)
 	return sl_err_hint(&run->cli->err, "name one with --policy FILE");
 }
 
+static void take_event(const struct sl_view_event *event, void *arg)
+{
+	struct run *run = arg;
+
+	sl_summary_add(event, run->summary);
+	sl_denied_add(run->denied, event);
+}
+
 static int start_stream(struct run *run)
 {
 	struct sl_event_ops ops = sl_event_ops_of_set(run->world.set);
@@ -115,8 +125,8 @@ static int start_stream(struct run *run)
 		.json = run->json,
 		.text = run->options->watch ? stderr : NULL,
 		.digests = run->json != NULL,
-		.fn = run->summary ? sl_summary_add : NULL,
-		.arg = run->summary,
+		.fn = run->summary ? take_event : NULL,
+		.arg = run,
 	};
 	struct sl_output terminal;
 	unsigned int old;
@@ -162,7 +172,7 @@ static int start_mediation(struct run *run, const struct sl_run_user *user)
 		return rc;
 	n = sl_mediate_lines(run->mediate, lines, SL_CONTAIN_LINES);
 	for (unsigned int i = 0; i < n; i++)
-		sl_log_notice("%s", lines[i]);
+		sl_log_notice("taken from the command: %s", lines[i]);
 	return 0;
 }
 
@@ -215,10 +225,20 @@ static void run_free(struct run *run)
 	sl_ring_free(&run->ring);
 	sl_event_stream_free(&run->stream);
 	sl_summary_free(&run->summary);
+	sl_denied_free(&run->denied);
 	sl_mediate_free(&run->mediate);
 	sl_enforce_free(&run->enforce);
 	if (run->json && run->json != stdout)
 		fclose(run->json);
+}
+
+static void print_tables(struct run *run)
+{
+	struct sl_counters counted;
+	bool known = !sl_counters_read(run->world.set, run->world.sandbox, &counted);
+
+	sl_summary_print(run->summary, stderr);
+	sl_denied_print(run->denied, known ? &counted : NULL, stderr);
 }
 
 /*
@@ -230,7 +250,7 @@ static int finish(struct run *run, int status)
 	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0;
 
 	if (run->summary && status >= 0 && run->started)
-		sl_summary_print(run->summary, stderr);
+		print_tables(run);
 	sl_ring_free(&run->ring);
 	sl_run_world_end(&run->world);
 	if (!rc || status < 0)
@@ -257,6 +277,8 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 	rc = rc ?: open_events(&run);
 	if (!rc && !cli->quiet)
 		rc = sl_summary_new(&run.summary);
+	if (!rc && !cli->quiet)
+		rc = sl_denied_new(&run.denied, run.enforce ? sl_enforce_advise : NULL, run.enforce);
 	if (rc) {
 		run_free(&run);
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");

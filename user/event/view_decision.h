@@ -21,6 +21,7 @@ struct sl_view_decision {
 	__u64 first_ns;
 	__u64 last_ns;
 	enum sl_reason reason_id;
+	enum sl_verdict verdict_id;
 };
 
 extern const struct sl_field sl_view_decision_fields[];

@@ -208,3 +208,25 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 	row = (struct sl_guard_grant){ .granted = bits.granted, .missed = bits.missed };
 	return sl_guard_put(files->set, SL_MAP_GUARD_FILES, &key, &row);
 }
+
+int sl_files_digest(struct sl_files *files, const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN])
+{
+	const struct sl_guard_file key = {
+		.ino = exe->key.ino,
+		.ctime_ns = exe->key.ctime_ns,
+		.path_hash = exe->key.path_hash,
+		.dev = exe->key.dev,
+		.policy = files->policy,
+	};
+	const struct known_file *known;
+	int rc = -ENOENT;
+
+	pthread_mutex_lock(&files->lock);
+	known = sl_htab_get(files->known, &key);
+	if (known && known->hashed) {
+		memcpy(sha256, known->sha256, SL_SHA256_LEN);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&files->lock);
+	return rc;
+}

@@ -27,4 +27,8 @@ void sl_files_free(struct sl_files **files);
  */
 int sl_files_prepare(struct sl_files *files, int path_fd);
 
+/* The digest by which an executable was judged. -ENOENT: none was made. */
+int sl_files_digest(struct sl_files *files, const struct sl_exe *exe,
+		    uint8_t sha256[SL_SHA256_LEN]);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "policy/decide.h"
 
 struct sl_enforce {
 	struct sl_policy *policy;
@@ -25,6 +26,7 @@ struct sl_enforce {
 	pthread_t refresher;
 	bool refreshing;
 	bool stop;
+	uint8_t found[SL_SHA256_LEN]; /* of the latest advice */
 };
 
 void sl_enforce_free(struct sl_enforce **enforce)
@@ -196,4 +198,74 @@ const char *sl_enforce_rule(const struct sl_decision_record *decision, void *enf
 		key = e->policy->entries[rule].key;
 	pthread_mutex_unlock(&e->lock);
 	return key;
+}
+
+/* The images of a member, nearest first, as far as they are members' own. */
+static size_t images_of(const struct sl_view_process *process, struct sl_image *images, size_t max)
+{
+	size_t own = process->lineage.count - process->lineage_outside, n = 0;
+
+	images[n++] = (struct sl_image){
+		.path = process->exe ? process->exe->path : NULL,
+		.script = process->script,
+	};
+	for (size_t i = 0; i < own && n < max; i++)
+		images[n++] = (struct sl_image){ .path = process->lineage.items[i] };
+	return n;
+}
+
+/* The binary of the entry whose pin the file has missed. */
+static const uint8_t *pin_of(const struct sl_policy_entry *entry, const char *path)
+{
+	const uint8_t *any = NULL;
+
+	for (size_t i = 0; i < entry->binary_count; i++) {
+		const struct sl_policy_binary *binary = &entry->binaries[i];
+
+		if (binary->sha256 && path && !strcmp(binary->path, path))
+			return binary->sha256;
+		if (binary->sha256 && !any)
+			any = binary->sha256;
+	}
+	return any;
+}
+
+#define ADVICE_IMAGES 64
+
+/* An entry that has the binary, to which the destination might be added. */
+static const char *entry_of_binary(struct sl_enforce *e, const struct sl_view_event *event)
+{
+	const struct sl_decision denied = { SL_VERDICT_DENY, event->decision->reason_id,
+					    SL_RULE_NONE };
+	struct sl_image images[ADVICE_IMAGES];
+	struct sl_query query = { .images = images };
+	struct sl_near near;
+
+	query.image_count = images_of(event->process, images, ADVICE_IMAGES);
+	query.transport = strcmp(event->decision->proto, "udp") ? SL_TRANSPORT_TCP : SL_TRANSPORT_UDP;
+	query.port = __builtin_bswap16(event->decision->remote.port_be);
+	memcpy(query.addr.be, event->decision->remote.addr_be, sizeof(query.addr.be));
+	return sl_near_miss(e->compiled, &query, &denied, &near, 1) ? e->policy->entries[near.rule].key
+								    : NULL;
+}
+
+void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce)
+{
+	struct sl_enforce *e = enforce;
+	struct sl_exe exe;
+
+	pthread_mutex_lock(&e->lock);
+	if (event->process && (advice->reason == SL_REASON_ENDPOINT ||
+			       advice->reason == SL_REASON_RESERVED_ADDRESS))
+		advice->rule = entry_of_binary(e, event);
+	for (size_t i = 0; advice->reason == SL_REASON_INTEGRITY && advice->rule &&
+			   i < e->policy->entry_count;
+	     i++)
+		if (!strcmp(e->policy->entries[i].key, advice->rule))
+			advice->pinned = pin_of(&e->policy->entries[i], advice->exe);
+	pthread_mutex_unlock(&e->lock);
+	if (advice->reason == SL_REASON_INTEGRITY && e->files && event->process &&
+	    event->process->exe && !sl_exe_by_id(e->set, event->process->exe->id, &exe) &&
+	    !sl_files_digest(e->files, &exe, e->found))
+		advice->found = e->found;
 }

@@ -11,8 +11,10 @@
 #ifndef SLUICE_USER_RUN_ENFORCE_H
 #define SLUICE_USER_RUN_ENFORCE_H
 
+#include "event/view_event.h"
 #include "guard/files.h"
 #include "guard/names.h"
+#include "run/advice.h"
 
 struct sl_enforce;
 
@@ -37,5 +39,11 @@ enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce);
 
 /* Key of the entry that names a decision's destination; `enforce` is a struct sl_enforce *. */
 const char *sl_enforce_rule(const struct sl_decision_record *decision, void *enforce);
+
+/*
+ * What of the policy goes with a denial: rule, pinned and found of *advice. An sl_advise_fn
+ * whose arg is a struct sl_enforce *.
+ */
+void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce);
 
 #endif

@@ -92,6 +92,22 @@ static int run_until_end(struct loop *loop, bool wait_all)
 	return 0;
 }
 
+/* What the kernel has counted since the last event of its kind. */
+static int feed_untold(const struct sl_decision_key *key, const struct sl_decision_row *row,
+		       void *arg)
+{
+	struct loop *loop = arg;
+	struct sl_event_decision event = {
+		.head = { .schema = SL_SCHEMA, .kind = SL_EVENT_DECISION, .size = sizeof(event),
+			  .time_ns = row->last_ns },
+	};
+
+	sl_decision_untold(key, row, &event.decision);
+	if (event.decision.count)
+		sl_event_stream_feed(&event.head, loop->consumer.stream);
+	return 0;
+}
+
 int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
 		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status, struct sl_err *err)
 {
@@ -118,6 +134,9 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	if (rc)
 		return sl_err_sys(err, -rc, "reading the ring buffer");
 	take_decisions(&loop);
+	rc = sl_decisions_each(world->set, world->sandbox, feed_untold, &loop);
+	if (rc)
+		return sl_err_sys(err, -rc, "reading the decisions");
 	sl_consume_packets(&loop.consumer);
 	*status = loop.status;
 	return 0;

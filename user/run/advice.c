@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "run/advice.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/format.h"
+#include "policy/policy.h"
+
+struct text {
+	char *dst;
+	size_t size, used;
+};
+
+static void add(struct text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *text, const char *fmt, ...)
+{
+	size_t room = text->size - text->used;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(text->dst + text->used, room, fmt, args);
+	va_end(args);
+	if (n > 0)
+		text->used += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void add_escaped(struct text *text, const char *raw)
+{
+	text->used += sl_escape_text(text->dst + text->used, text->size - text->used, raw);
+}
+
+/* As the policy's grammar has it; a path with a '*' would be a pattern there. */
+static bool add_binary(struct text *text, const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "/._+@-";
+	char safe[SL_ESCAPE_MAX(4096)];
+
+	if (!path || path[0] != '/' || strchr(path, '*'))
+		return false;
+	if (!path[strspn(path, plain)]) {
+		add(text, "binaries: [{path: %s}]", path);
+		return true;
+	}
+	sl_escape_text(safe, sizeof(safe), path);
+	if (strcmp(safe, path) || strpbrk(path, "\"\\"))
+		return false;
+	add(text, "binaries: [{path: \"%s\"}]", path);
+	return true;
+}
+
+static void add_endpoint(struct text *text, const struct sl_advice *advice)
+{
+	struct sl_prefix prefix = { .len = 128 };
+	char addr[SL_PREFIX_TEXT];
+
+	memcpy(prefix.addr.be, advice->remote.addr_be, sizeof(prefix.addr.be));
+	sl_prefix_format(addr, sizeof(addr), &prefix);
+	add(text, "endpoints: [{cidr: \"%s/%u\", port: %u", addr,
+	    sl_addr_is_v4(&prefix.addr) ? 32U : 128U, ntohs(advice->remote.port_be));
+	if (!strcmp(advice->proto, "udp"))
+		add(text, ", transport: udp");
+	if (advice->reason == SL_REASON_RESERVED_ADDRESS)
+		add(text, ", allow_reserved: true");
+	add(text, "}]");
+}
+
+/* A port of 0 and a protocol without ports can't be written. */
+static void advise_endpoint(struct text *text, const struct sl_advice *advice)
+{
+	bool udp = !strcmp(advice->proto, "udp"), tcp = !strcmp(advice->proto, "tcp");
+	size_t start;
+
+	if (!advice->remote.port_be || (!udp && !tcp && strcmp(advice->proto, "mptcp")))
+		return;
+	if (advice->rule) {
+		add(text, "add to '");
+		add_escaped(text, advice->rule);
+		add(text, "': ");
+		add_endpoint(text, advice);
+		return;
+	}
+	start = text->used;
+	add(text, "add an entry: {");
+	add_endpoint(text, advice);
+	add(text, ", ");
+	if (add_binary(text, advice->exe)) {
+		add(text, "}");
+		return;
+	}
+	text->used = start;
+	text->dst[start] = '\0';
+}
+
+static void advise_binary(struct text *text, const struct sl_advice *advice)
+{
+	size_t start = text->used;
+
+	add(text, "add to '");
+	add_escaped(text, advice->rule);
+	add(text, "': ");
+	if (add_binary(text, advice->exe))
+		return;
+	text->used = start;
+	add(text, "its path can't stand in a policy: run it from another");
+}
+
+static void add_digest(struct text *text, const uint8_t *sha256)
+{
+	for (int i = 0; i < SL_SHA256_LEN; i++)
+		add(text, "%02x", sha256[i]);
+}
+
+static void advise_integrity(struct text *text, const struct sl_advice *advice)
+{
+	if (advice->found) {
+		add(text, "its sha256 is ");
+		add_digest(text, advice->found);
+	}
+	if (advice->pinned) {
+		add(text, "%s'", advice->found ? ", " : "");
+		add_escaped(text, advice->rule);
+		add(text, "' pins ");
+		add_digest(text, advice->pinned);
+	}
+	add(text, "%schange the pin if the file is meant", text->used ? ": " : "");
+}
+
+const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advice)
+{
+	struct text text = { dst, size, 0 };
+
+	dst[0] = '\0';
+	switch (advice->reason) {
+	case SL_REASON_ENDPOINT:
+	case SL_REASON_RESERVED_ADDRESS:
+		advise_endpoint(&text, advice);
+		break;
+	case SL_REASON_BINARY:
+		if (advice->rule)
+			advise_binary(&text, advice);
+		break;
+	case SL_REASON_INTEGRITY:
+		advise_integrity(&text, advice);
+		break;
+	case SL_REASON_NO_IDENTITY:
+		add(&text, "rules match by path: run it from a file that keeps its name, in this "
+			   "mount namespace");
+		break;
+	case SL_REASON_FAMILY:
+		add(&text, "no rule opens sockets that are not mediated");
+		break;
+	case SL_REASON_FROZEN:
+		add(&text, "'sluice sandbox thaw' ends that");
+		break;
+	default:
+		break;
+	}
+	/* A part of a rule is another rule. */
+	if (text.used + 1 >= size)
+		dst[0] = '\0';
+	return dst;
+}

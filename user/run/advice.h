@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a denial means for who writes the policy: one line, safe to print. */
+#ifndef SLUICE_USER_RUN_ADVICE_H
+#define SLUICE_USER_RUN_ADVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sluice/guard.h>
+
+#define SL_ADVICE_MAX 1024
+
+struct sl_advice {
+	enum sl_reason reason;
+	struct sl_endpoint remote;
+	const char *proto; /* "tcp", … */
+	const char *exe;   /* path of the image; NULL: not known */
+	/*
+	 * Key of the entry to add to: for reasons `binary` and `integrity` the one that names
+	 * the destination, else one that the image matches. NULL: there is none.
+	 */
+	const char *rule;
+	const uint8_t *pinned; /* for `integrity`: SL_SHA256_LEN bytes each, or NULL */
+	const uint8_t *found;
+};
+
+/* "add to 'lo': binaries: [{path: /usr/bin/curl}]"; "" when nothing helps. Returns dst. */
+const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advice);
+
+#endif
