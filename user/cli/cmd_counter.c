@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "event/view_event.h"
+#include "policy/words.h"
 
 static const char *const class_words[] = { "flow", "race", "fault", NULL };
 
@@ -91,6 +92,16 @@ static int add_rows(struct sl_array *rows, const struct sl_counters *values,
 		};
 
 		snprintf(row.name, sizeof(row.name), "event_lost.%s", sl_event_kind_name(i));
+		ret = add_row(rows, &row, options);
+	}
+	for (unsigned int i = SL_REASON_NONE + 1; i < SL_REASON_MAX && !ret; i++) {
+		struct counter_row row = {
+			.class = SL_COUNTER_FLOW,
+			.value = values->denied[i],
+			.help = sl_reason_help(i),
+		};
+
+		snprintf(row.name, sizeof(row.name), "denied.%s", sl_reason_name(i));
 		ret = add_row(rows, &row, options);
 	}
 	return ret;

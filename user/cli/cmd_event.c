@@ -5,16 +5,9 @@
 #include "base/cleanup.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "cli/watch.h"
 #include "cli/words.h"
 #include "event/watch.h"
-
-struct watch_options {
-	unsigned int kinds;
-	const char *sandbox;
-	uint32_t count;
-	uint64_t time_us;
-	bool no_digests;
-};
 
 static int parse_kind(const char *word, size_t len, unsigned int *kinds, struct sl_err *err)
 {
@@ -54,37 +47,29 @@ static int parse_kinds(const char *value, void *member, struct sl_err *err)
 }
 
 static const struct sl_option watch_options[] = {
-	SL_OPTION(CUSTOM, struct watch_options, kinds, "kind", 'k', "KIND[,KIND]",
+	SL_OPTION(CUSTOM, struct sl_watch_options, kinds, "kind", 'k', "KIND[,KIND]",
 		  "events of these kinds only", .parse = parse_kinds),
-	SL_OPTION(TEXT, struct watch_options, sandbox, "sandbox", 's', "ID|NAME",
-		  "of this sandbox only"),
-	SL_OPTION(U32, struct watch_options, count, "count", 'n', "N", "end after N events",
-		  .min = 1),
-	SL_OPTION(DURATION_US, struct watch_options, time_us, "time", 't', "DURATION",
-		  "end after this time (10s, 5m)"),
-	SL_OPTION(FLAG, struct watch_options, no_digests, "no-digests", 0, NULL,
-		  "do not hash executables"),
+	SL_WATCH_OPTIONS,
 	{ 0 },
 };
 
-static int event_watch(struct sl_cli *cli, const void *values, int argc, char **argv)
+int sl_watch_run(struct sl_cli *cli, const struct sl_watch_options *options)
 {
-	const struct watch_options *options = values;
 	_cleanup_(sl_query_close) struct sl_query query = { 0 };
 	_cleanup_(sl_event_stream_free) struct sl_event_stream *stream = NULL;
+	bool json = cli->output.json || options->ocsf;
 	struct sl_event_stream_options to = {
-		.json = cli->output.json ? cli->output.file : NULL,
-		.text = cli->output.json ? NULL : cli->output.file,
+		.json = json ? cli->output.file : NULL,
+		.text = json ? NULL : cli->output.file,
 		.width = cli->output.width,
 		.kinds = options->kinds,
 		.max = options->count,
 		.digests = !options->no_digests,
+		.ocsf = options->ocsf,
 	};
 	struct sl_event_ops ops;
 	int ret = sl_query_open(&query, cli);
 
-	(void)argc;
-	(void)argv;
 	if (!ret)
 		ret = sl_query_sandbox(&query, cli, options->sandbox, &to.sandbox);
 	if (ret)
@@ -100,6 +85,13 @@ static int event_watch(struct sl_cli *cli, const void *values, int argc, char **
 	return ret;
 }
 
+static int event_watch(struct sl_cli *cli, const void *values, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_watch_run(cli, values);
+}
+
 static const struct sl_command watch = {
 	.name = "watch",
 	.summary = "print events as they happen, until interrupted",
@@ -108,7 +100,7 @@ static const struct sl_command watch = {
 		"`exec` and `close` wait for the SHA-256 of the executable, up to 3 seconds.\n"
 		"An event `lost` says that events were dropped because they were read too slowly.",
 	.options = watch_options,
-	.options_size = sizeof(struct watch_options),
+	.options_size = sizeof(struct sl_watch_options),
 	.run = event_watch,
 };
 

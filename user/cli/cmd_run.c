@@ -24,6 +24,7 @@
 
 struct run_options {
 	const char *events;
+	bool ocsf;
 	const char *user;
 	const char *policy;
 	unsigned int mode;
@@ -40,6 +41,8 @@ static const char *const hold_names[] = { "auto", "exec", NULL };
 static const struct sl_option options[] = {
 	SL_OPTION(TEXT, struct run_options, events, "events", 'e', "FILE",
 		  "write each event as a line of JSON to FILE, - for stdout"),
+	SL_OPTION(FLAG, struct run_options, ocsf, "ocsf", 0, NULL,
+		  "with --events: denials only, as OCSF Network Activity (class 4001)"),
 	SL_OPTION(TEXT, struct run_options, user, "user", 'u', "UID[:GID]",
 		  "run the command as this user (default: who called sudo)"),
 	SL_OPTION(TEXT, struct run_options, policy, "policy", 0, "FILE",
@@ -123,6 +126,7 @@ static int start_stream(struct run *run)
 	struct sl_event_ops ops = sl_event_ops_of_set(run->world.set);
 	struct sl_event_stream_options so = {
 		.json = run->json,
+		.ocsf = run->options->ocsf,
 		.text = run->options->watch ? stderr : NULL,
 		.digests = run->json != NULL,
 		.fn = run->summary ? take_event : NULL,

@@ -13,6 +13,7 @@ extern const struct sl_command sl_cmd_proc;
 extern const struct sl_command sl_cmd_exe;
 extern const struct sl_command sl_cmd_policy;
 extern const struct sl_command sl_cmd_counter;
+extern const struct sl_command sl_cmd_decision;
 extern const struct sl_command sl_cmd_event;
 extern const struct sl_command sl_cmd_feature;
 extern const struct sl_command sl_cmd_version;

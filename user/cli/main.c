@@ -10,6 +10,7 @@ static const struct sl_command *const objects[] = {
 	&sl_cmd_exe,
 	&sl_cmd_policy,
 	&sl_cmd_counter,
+	&sl_cmd_decision,
 	&sl_cmd_event,
 	&sl_cmd_feature,
 	&sl_cmd_version,

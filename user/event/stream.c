@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "event/hold.h"
+#include "event/ocsf.h"
 #include "event/stream.h"
 
 struct sl_event_stream {
@@ -112,7 +113,9 @@ static void report(struct sl_event_stream *s, const struct sl_view_event *view)
 	if (sl_event_stream_done(s))
 		return;
 	s->stats.reported++;
-	if (s->options.json)
+	if (s->options.json && s->options.ocsf)
+		note_error(s, sl_ocsf_line(&s->line, view));
+	else if (s->options.json)
 		note_error(s, sl_view_event_json(&s->line, view));
 	if (s->options.text)
 		note_error(s, sl_view_event_text(s->options.text, view, s->options.width));

@@ -37,6 +37,7 @@ typedef void (*sl_event_fn)(const struct sl_view_event *event, void *arg);
 struct sl_event_stream_options {
 	FILE *json;           /* lines of JSON; may be NULL */
 	FILE *text;           /* lines of text; may be NULL */
+	bool ocsf;            /* decisions alone, as OCSF has them, are the lines of JSON */
 	unsigned int width;   /* of a line of text; 0: no limit */
 	unsigned int kinds;   /* SL_EVENT_BIT of what is reported; 0: all */
 	unsigned int sandbox; /* only this one's; 0: all */

@@ -15,9 +15,8 @@
 #ifndef SLUICE_USER_POLICY_DECIDE_H
 #define SLUICE_USER_POLICY_DECIDE_H
 
-#include <sluice/reason.h>
-
 #include "policy/compile.h"
+#include "policy/words.h"
 
 /* What a lineage matches: begin with the leaf, then add its ancestors that are members. */
 struct sl_lineage_bits {
@@ -56,10 +55,6 @@ void sl_query_lineage(const struct sl_compiled *compiled, const struct sl_query 
 /* No memory, no system call, no errors. */
 void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
 	       struct sl_decision *out);
-
-const char *sl_reason_name(enum sl_reason reason);
-const char *sl_reason_help(enum sl_reason reason);
-const char *sl_verdict_name(enum sl_verdict verdict);
 
 /*
  * What a denied query came close to. Slow (reads the whole policy): for people.
