@@ -111,12 +111,14 @@ int sl_broker_drain(struct sl_broker *b, uint64_t tag, unsigned int timeout_ms, 
 {
 	int64_t end_ms = sl_monotonic_ms() + timeout_ms;
 	struct listener *l;
-	int denied = 0;
+	int denied = -ENOENT;
 
 	pthread_mutex_lock(&b->lock);
 	l = sl_listener_find(b, tag);
-	if (l)
+	if (l) {
 		l->draining = true;
+		denied = 0;
+	}
 	/* It may end meanwhile: found anew each time. */
 	while (l && l->running && wait_done(b, end_ms))
 		l = sl_listener_find(b, tag);
@@ -127,7 +129,7 @@ int sl_broker_drain(struct sl_broker *b, uint64_t tag, unsigned int timeout_ms, 
 			denied += answer_for(b, w, SL_BROKER_DRAINED, code);
 	}
 	pthread_mutex_unlock(&b->lock);
-	return l ? denied : -ENOENT;
+	return denied;
 }
 
 int sl_broker_resume(struct sl_broker *b, uint64_t tag)
