@@ -18,7 +18,6 @@ struct held {
 	atomic_uint decided, faults, ended, lines;
 	/* Called in the broker's threads; NULL: the call goes on. */
 	void (*decide)(const struct sl_call *call, struct sl_answer *answer);
-	void *arg; /* for `decide` */
 };
 
 extern struct held held;
