@@ -38,7 +38,7 @@ static __always_inline bool type_mediated(struct bpf_sock *ctx)
 }
 
 /* What the policy says of making such a socket; as the hook returns it. */
-static __noinline int create_verdict(struct bpf_sock *ctx, __u32 sandbox, __u32 lineage)
+static __always_inline int create_verdict(struct bpf_sock *ctx, __u32 sandbox, __u32 lineage)
 {
 	struct sl_guard *guard = guard_active(sandbox);
 	struct sl_decision_key key = { .sandbox = sandbox, .lineage = lineage };
