@@ -78,7 +78,7 @@ static void check_close(struct json_object *line, unsigned int port)
 {
 	check_sock(line, true);
 	has(line, "duration_us", json_type_int);
-	has_time(line, "created");
+	has_time(line, "since");
 	has_time(line, "closed");
 	cr_expect_eq(json_object_get_int(json_at(line, "remote.port")), (int)port);
 	cr_expect_eq(json_object_get_int(json_at(line, "bytes_sent")), 1000);

@@ -28,8 +28,7 @@ static int tuple_match(const struct sl_sock *sock, void *arg)
 {
 	struct tuple_search *search = arg;
 
-	if (sock->protocol != IPPROTO_TCP || !(sock->flags & SL_SOCK_CONNECTED) ||
-	    !ends_equal(sock, search->tuple) ||
+	if (sock->protocol != IPPROTO_TCP || !ends_equal(sock, search->tuple) ||
 	    (search->found && sock->since_ns < search->out->since_ns))
 		return 0;
 	*search->out = *sock;
