@@ -76,7 +76,7 @@ static const struct sl_feature_probe probes[] = {
 		 "rows of processes would never end", NEWER),
 	REQUIRED("tp-cgroup_attach_task", tracepoint, "cgroup_attach_task",
 		 "processes that are moved in are not seen", NEWER),
-	REQUIRED("tp-inet_sk_error_report", tracepoint, "inet_sk_error_report",
+	REQUIRED("tp-sk_error_report", tracepoint, "inet_sk_error_report",
 		 "why connections fail is not seen", NEWER),
 	OPTIONAL("tp-sock_send_length", tracepoint, "sock_send_length",
 		 "bytes of what is not TCP are counted by packet, not by call",
