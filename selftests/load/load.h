@@ -114,6 +114,8 @@ extern const struct sl_cmd sl_exec_cmds[];
 extern const struct sl_cmd sl_fork_cmds[];
 extern const struct sl_cmd sl_thread_cmds[];
 extern const struct sl_cmd sl_fd_cmds[];
+extern const struct sl_cmd sl_do_cmds[];
+extern const struct sl_cmd sl_race_cmds[];
 
 /* Fills *o from the arguments after the subcommand. -SL_EUSAGE, told on stderr. */
 int sl_opts_parse(struct sl_opts *o, const struct sl_cmd *cmd, int argc, char **argv);

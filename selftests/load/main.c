@@ -20,6 +20,7 @@
  *	what=proc     a process shape at its end, just before the tail command or connect
  *	what=step     an image or process on the way there
  *	what=child    a child that ended: pid, start, exit (its code, or 128 + signal)
+ *	what=did      a call of the subcommand `do`: verb, arg, result, errno
  *	what=error    the step that failed, errno=NAME
  *	what=skip     feature= that the kernel lacks, errno=NAME
  *	what=timeout  the time limit was reached
@@ -51,6 +52,7 @@ static const struct sl_cmd *const tables[] = {
 	sl_tcp_cmds,        sl_server_cmds, sl_churn_cmds,  sl_pair_cmds,   sl_udp_cmds,
 	sl_udp_server_cmds, sl_raw_cmds,    sl_ping_cmds,   sl_packet_cmds, sl_tail_cmds,
 	sl_exec_cmds,       sl_fork_cmds,   sl_thread_cmds, sl_fd_cmds,
+	sl_do_cmds,         sl_race_cmds,
 };
 
 int sl_exit_code(int rc)

@@ -75,6 +75,18 @@ static int run(struct sl_uring *ring, struct io_uring_sqe *sqe)
 	return rc < 0 ? rc : complete(ring, &more);
 }
 
+int sl_uring_socket(struct sl_uring *ring, int family, int type, int protocol)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);
+
+	if (!sqe)
+		return -EBUSY;
+	/* io_uring_prep_socket() came after what Debian 12 has. */
+	io_uring_prep_rw(IORING_OP_SOCKET, sqe, family, NULL, (unsigned int)protocol,
+			 (unsigned int)(type | SOCK_CLOEXEC));
+	return run(ring, sqe);
+}
+
 int sl_uring_connect(struct sl_uring *ring, int fd, const struct sockaddr *sa, socklen_t len)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->ring);

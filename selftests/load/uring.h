@@ -16,6 +16,8 @@ struct sl_uring;
 int sl_uring_new(struct sl_uring **out, const char *mode);
 void sl_uring_free(struct sl_uring **ring);
 
+/* A new descriptor, close-on-exec. -EINVAL before Linux 5.19. */
+int sl_uring_socket(struct sl_uring *ring, int family, int type, int protocol);
 int sl_uring_connect(struct sl_uring *ring, int fd, const struct sockaddr *sa, socklen_t len);
 ssize_t sl_uring_send(struct sl_uring *ring, int fd, const void *buf, size_t len);
 ssize_t sl_uring_sendmsg(struct sl_uring *ring, int fd, const struct msghdr *msg);
