@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A world (system/world.h) whose sandbox has a guard, in a network namespace of its own,
+ * and receivers outside of the sandbox that count what reaches them: the truth about a
+ * denial. sl-load may reach those of `guarded.open`, and nobody those of `guarded.shut`.
+ *
+ * Order of use: guarded_up() as .init; guarded_expect() and others, or guarded_run() for
+ * `sluice run`; guarded_down() as .fini. Nothing here returns an error: what can't be made
+ * fails the test.
+ */
+#ifndef SLUICE_SYSTEM_GUARDED_H
+#define SLUICE_SYSTEM_GUARDED_H
+
+#include <netinet/in.h>
+
+#include "system/cli.h"
+#include "system/world.h"
+
+struct sink {
+	int fd;
+	bool udp;
+	unsigned int port;
+	char text[64]; /* address and port */
+	struct sockaddr_storage addr;
+};
+
+/* The denied ones differ in one thing each from what is allowed. */
+enum { OTHER_PORT, OTHER_ADDR, SHUT_MAX };
+
+struct guarded {
+	struct sink open, open_udp, open_v6;
+	struct sink shut[SHUT_MAX], shut_udp[SHUT_MAX], shut_v6;
+	char policy[PATH_MAX]; /* the file */
+};
+
+extern struct guarded guarded;
+
+void guarded_up(void);
+void guarded_down(void);
+
+/* A receiver in this process: counts connections or datagrams. `port` 0: any. */
+void sink_open(struct sink *sink, bool udp, const char *addr, unsigned int port);
+/* How many came since the last call; exact, also when the network stack is behind. */
+unsigned int sink_take(struct sink *sink);
+/* The sum over all receivers that are denied. */
+unsigned int guarded_leaks(void);
+
+/* Puts a policy into force: in the set of the world, and in guarded.policy. */
+void guarded_load(const char *text);
+/* The one of guarded_up(); `more` are further lines of YAML below network_policies. */
+void guarded_load_more(const char *more);
+
+/*
+ * Runs `sl-load <words> --server ADDR` in the sandbox for each receiver of its kind: what is
+ * allowed must arrive `count` times, what is denied must fail with EACCES and not arrive.
+ */
+void guarded_expect(bool udp, unsigned int count, const char *words);
+/* The same with IPv6. */
+void guarded_expect_v6(const char *words);
+
+/* The same with verbs of `sl-load do` before and after the address. */
+void guarded_expect_do(bool udp, const char *before, const char *verb);
+
+/* errno name of the last line of this kind that has one. */
+const char *last_errno(const struct load *load, const char *what);
+/* errno name of the line of this verb, the n-th from 0. */
+const char *did_errno(const struct load *load, const char *verb, unsigned int n);
+
+/* `sluice run --policy guarded.policy <words>`, facts in *load; ends with NULL. */
+#define GUARDED_RUN(load, ...) guarded_run((load), (const char *const[]){ __VA_ARGS__, NULL })
+int guarded_run(struct load *load, const char *const words[]);
+
+#endif
