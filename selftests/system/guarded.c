@@ -247,19 +247,26 @@ const char *last_errno(const struct load *load, const char *what)
 	return text;
 }
 
+const char *did_line(const struct load *load, const char *verb, unsigned int n)
+{
+	const char *line = NULL;
+	char name[64];
+
+	while ((line = fact_next(load, line, "did"))) {
+		if (fact_text(line, "verb", name, sizeof(name)) && !strcmp(name, verb) && !n--)
+			break;
+	}
+	return line;
+}
+
 const char *did_errno(const struct load *load, const char *verb, unsigned int n)
 {
 	static char texts[4][32];
 	static unsigned int which;
-	char *text = texts[which++ % 4], name[64];
+	char *text = texts[which++ % 4];
 
-	snprintf(text, 32, "not done");
-	for (const char *line = NULL; (line = fact_next(load, line, "did"));) {
-		if (fact_text(line, "verb", name, sizeof(name)) && !strcmp(name, verb) && !n--) {
-			take_errno(line, text);
-			break;
-		}
-	}
+	if (!take_errno(did_line(load, verb, n), text))
+		snprintf(text, 32, "not done");
 	return text;
 }
 

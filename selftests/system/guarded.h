@@ -63,6 +63,8 @@ void guarded_expect_do(bool udp, const char *before, const char *verb);
 
 /* errno name of the last line of this kind that has one. */
 const char *last_errno(const struct load *load, const char *what);
+/* The line of this verb, the n-th from 0, or NULL. */
+const char *did_line(const struct load *load, const char *verb, unsigned int n);
 /* errno name of the line of this verb, the n-th from 0. */
 const char *did_errno(const struct load *load, const char *verb, unsigned int n);
 
