@@ -55,6 +55,7 @@ struct sl_guard {
 	__u32 flags;   /* enum sl_guard_flag */
 	__s32 deny_errno; /* positive */
 	__u32 mnt_ns;  /* inode number of the mount namespace whose paths the policy means */
+	__u32 thawed;  /* while frozen: the mode before, enum sl_guard_mode */
 };
 
 /* Value of hash `guard_policies`, by policy id. */

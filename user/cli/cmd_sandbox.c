@@ -12,15 +12,25 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/sandbox_find.h"
+#include "cli/sandbox_policy.h"
 #include "kernel/cgroup.h"
 #include "kernel/shared.h"
 
+struct sandbox_row {
+	struct sl_sandbox sandbox;
+	const char *mode;
+	__u32 policy;
+};
+
 static const struct sl_field sandbox_fields[] = {
-	SL_FIELD_AS(ID, struct sl_sandbox, id, "id", "ID"),
-	SL_FIELD_STRING(struct sl_sandbox, name, "NAME"),
-	SL_FIELD_STRING(struct sl_sandbox, cgroup, "CGROUP", .flags = SL_FIELD_ELIDE),
-	SL_FIELD_ID(struct sl_sandbox, cgroup_id, "CGROUP ID"),
-	SL_FIELD_AS(TIME, struct sl_sandbox, attached_ns, "attached", "ATTACHED"),
+	SL_FIELD_AS(ID, struct sandbox_row, sandbox.id, "id", "ID"),
+	SL_FIELD_AS(STRING, struct sandbox_row, sandbox.name, "name", "NAME"),
+	SL_FIELD_TEXT(struct sandbox_row, mode, "MODE"),
+	SL_FIELD_ID(struct sandbox_row, policy, "POLICY", .flags = SL_FIELD_NULL),
+	SL_FIELD_AS(STRING, struct sandbox_row, sandbox.cgroup, "cgroup", "CGROUP",
+		    .flags = SL_FIELD_ELIDE),
+	SL_FIELD_AS(ID, struct sandbox_row, sandbox.cgroup_id, "cgroup_id", "CGROUP ID"),
+	SL_FIELD_AS(TIME, struct sandbox_row, sandbox.attached_ns, "attached", "ATTACHED"),
 	{ 0 },
 };
 
@@ -29,6 +39,8 @@ static const struct sl_field sandbox_fields[] = {
 struct attach_options {
 	const char *name;
 	bool force_root;
+	const char *policy;
+	unsigned int mode;
 	struct sl_set_options set;
 	uint64_t ring_bytes;
 };
@@ -42,6 +54,11 @@ static const struct sl_option attach_options[] = {
 		  "name of the sandbox (default: the cgroup's last component)"),
 	SL_OPTION(FLAG, struct attach_options, force_root, "force-root", 0, NULL,
 		  "allow the root cgroup, which is all there is"),
+	SL_OPTION(TEXT, struct attach_options, policy, "policy", 0, "FILE",
+		  "decide by this policy which destinations may be reached"),
+	SL_OPTION(CHOICE, struct attach_options, mode, "mode", 0, NULL,
+		  "what becomes of a denial (default: as the policy says, enforce)",
+		  .choices = sl_sandbox_modes),
 	SIZE_OPTION(max_procs, "max-procs", 1U << 22, "processes that are known at once"),
 	SIZE_OPTION(max_exes, "max-exes", 1U << 20, "executables that are known"),
 	SIZE_OPTION(max_lineages, "max-lineages", 1U << 22, "chains of executables"),
@@ -99,37 +116,53 @@ static int check_name(struct sl_cli *cli, const char *name)
 			   SL_SANDBOX_NAME_MAX - 1);
 }
 
-static int sandbox_print(struct sl_cli *cli, const struct sl_sandbox *sandbox)
+static int sandbox_print(struct sl_cli *cli, const struct sandbox_row *row)
 {
-	int ret = sl_print_record(&cli->output, sandbox_fields, sandbox);
+	int ret = sl_print_record(&cli->output, sandbox_fields, row);
 
 	return ret ? sl_err_sys(&cli->err, -ret, "printing") : 0;
 }
 
+static void row_fill(struct sandbox_row *row, struct sl_set *set)
+{
+	struct sl_guard guard;
+
+	row->mode = NULL;
+	row->policy = 0;
+	if (sl_guard_read(set, row->sandbox.id, &guard))
+		return;
+	row->mode = sl_guard_mode_name(guard.mode);
+	row->policy = guard.policy;
+}
+
 /* Closes the set again: the last detach removes it, and nobody should have it open then. */
-static int find_one(struct sl_cli *cli, const char *word, struct sl_sandbox *sandbox)
+static int find_one(struct sl_cli *cli, const char *word, struct sandbox_row *row)
 {
 	_cleanup_(sl_query_close) struct sl_query query = { 0 };
 	int ret = sl_query_open(&query, cli);
 
-	return ret ? ret : sl_sandbox_find(&query, cli, word, sandbox);
+	ret = ret ? ret : sl_sandbox_find(&query, cli, word, &row->sandbox);
+	if (!ret)
+		row_fill(row, query.set);
+	return ret;
 }
 
 /* Reads back what was attached, to print it. */
 static int print_attached(struct sl_cli *cli, unsigned int id)
 {
-	struct sl_sandbox sandbox;
+	struct sandbox_row row;
 	char word[16];
 	int ret;
 
 	snprintf(word, sizeof(word), "%u", id);
-	ret = find_one(cli, word, &sandbox);
-	return ret ? ret : sandbox_print(cli, &sandbox);
+	ret = find_one(cli, word, &row);
+	return ret ? ret : sandbox_print(cli, &row);
 }
 
 static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char **argv)
 {
 	const struct attach_options *options = values;
+	_cleanup_(sl_apply_free) struct sl_apply *policy = NULL;
 	struct sl_set_options set = options->set;
 	char path[PATH_MAX], mount[PATH_MAX];
 	unsigned int id;
@@ -142,6 +175,8 @@ static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char
 	}
 	set.ring_bytes = (unsigned int)options->ring_bytes;
 	ret = check_name(cli, options->name);
+	if (!ret)
+		ret = sl_sandbox_policy_open(&policy, cli, options->policy, options->mode);
 	if (ret)
 		return ret;
 	ret = sl_cgroup_resolve(path, sizeof(path), argv[0], &cli->err);
@@ -155,6 +190,11 @@ static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char
 	ret = sl_shared_attach(cli->set_dir, path, options->name, &set, &id, &cli->err);
 	if (ret)
 		return explain_cgroup(cli, path, ret);
+	ret = policy ? sl_sandbox_policy_load(policy, cli, id, options->mode) : 0;
+	if (ret) {
+		(void)sl_shared_detach(cli->set_dir, id, sl_guard_forget, NULL);
+		return ret;
+	}
 	return cli->quiet ? 0 : print_attached(cli, id);
 }
 
@@ -162,25 +202,25 @@ static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char
 
 static int add_sandbox(const struct sl_sandbox *sandbox, void *arg)
 {
-	struct sl_sandbox *row = sl_array_add(arg);
+	struct sandbox_row *row = sl_array_add(arg);
 
 	if (!row)
 		return -ENOMEM;
-	*row = *sandbox;
+	row->sandbox = *sandbox;
 	return 0;
 }
 
 static int by_id(const void *a, const void *b)
 {
-	const struct sl_sandbox *x = a, *y = b;
+	const struct sandbox_row *x = a, *y = b;
 
-	return (x->id > y->id) - (x->id < y->id);
+	return (x->sandbox.id > y->sandbox.id) - (x->sandbox.id < y->sandbox.id);
 }
 
 static int sandbox_list(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
 	_cleanup_(sl_query_close) struct sl_query query = { 0 };
-	_cleanup_array_ struct sl_array rows = SL_ARRAY(struct sl_sandbox);
+	_cleanup_array_ struct sl_array rows = SL_ARRAY(struct sandbox_row);
 	int ret = sl_query_open(&query, cli);
 
 	(void)options;
@@ -196,6 +236,8 @@ static int sandbox_list(struct sl_cli *cli, const void *options, int argc, char 
 	ret = sl_sandbox_each(query.set, add_sandbox, &rows);
 	if (ret)
 		return sl_err_sys(&cli->err, -ret, "reading the sandboxes of %s", cli->set_dir);
+	for (size_t i = 0; i < rows.count; i++)
+		row_fill(sl_array_at(&rows, i), query.set);
 	if (rows.count)
 		qsort(rows.data, rows.count, rows.item, by_id);
 	return sl_query_print(cli, sandbox_fields, &rows);
@@ -203,22 +245,23 @@ static int sandbox_list(struct sl_cli *cli, const void *options, int argc, char 
 
 static int sandbox_show(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
-	struct sl_sandbox sandbox;
-	int ret = find_one(cli, argv[0], &sandbox);
+	struct sandbox_row row;
+	int ret = find_one(cli, argv[0], &row);
 
 	(void)options;
 	(void)argc;
-	return ret ? ret : sandbox_print(cli, &sandbox);
+	return ret ? ret : sandbox_print(cli, &row);
 }
 
 static int sandbox_detach(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
-	struct sl_sandbox sandbox;
-	int ret = find_one(cli, argv[0], &sandbox);
+	struct sandbox_row row;
+	int ret = find_one(cli, argv[0], &row);
 
 	(void)options;
 	(void)argc;
-	return ret ? ret : sl_shared_detach(cli->set_dir, sandbox.id, &cli->err);
+	return ret ? ret
+		   : sl_shared_detach(cli->set_dir, row.sandbox.id, sl_guard_forget, &cli->err);
 }
 
 static const struct sl_command attach = {
@@ -228,7 +271,8 @@ static const struct sl_command attach = {
 	.details =
 		"CGROUP is a directory of cgroup2, absolute or relative to where that is mounted. What\n"
 		"runs there already is recorded too. The sandbox stays after this command has ended.\n"
-		"Sizes count when the first sandbox is attached; a later one must not ask for more.",
+		"Sizes count when the first sandbox is attached; a later one must not ask for more.\n"
+		"\n" SL_SANDBOX_POLICY_HELP,
 	.options = attach_options,
 	.options_size = sizeof(struct attach_options),
 	.run = sandbox_attach,
@@ -264,6 +308,8 @@ static const struct sl_command detach = {
 
 const struct sl_command sl_cmd_sandbox = {
 	.name = "sandbox",
-	.summary = "cgroups that are recorded",
-	.subcommands = (const struct sl_command *const[]){ &attach, &list, &show, &detach, NULL },
+	.summary = "cgroups that are recorded, and their policies",
+	.subcommands = (const struct sl_command *const[]){ &attach, &list, &show, &detach, &sl_cmd_sandbox_policy,
+					 &sl_cmd_sandbox_mode, &sl_cmd_sandbox_freeze,
+					 &sl_cmd_sandbox_thaw, NULL },
 };

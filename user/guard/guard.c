@@ -250,7 +250,11 @@ static int switch_to(const struct load *load, unsigned int sandbox,
 		return rc;
 	guard.policy = load->id;
 	guard.pending = 0;
-	guard.mode = options->mode;
+	/* Only thaw ends a freeze. */
+	if (guard.mode == SL_GUARD_FROZEN)
+		guard.thawed = options->mode;
+	else
+		guard.mode = options->mode;
 	guard.flags = options->flags;
 	guard.deny_errno = options->deny_errno ? options->deny_errno : EACCES;
 	return guard_write(load->set, sandbox, &guard);
@@ -286,6 +290,13 @@ int sl_guard_load(struct sl_set *set, unsigned int sandbox, const struct sl_comp
 	if (rc)
 		return rc;
 	rc = put_all(&load, sandbox);
+	if (!rc && options->prepare) {
+		rc = options->prepare(set, load.id, options->arg, err);
+		if (rc) {
+			unload(&load, sandbox);
+			return rc;
+		}
+	}
 	rc = rc ?: switch_to(&load, sandbox, options);
 	if (rc) {
 		unload(&load, sandbox);
@@ -305,10 +316,23 @@ int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode m
 		return sl_err_set(err, ENOENT, "sandbox %u has no policy to %s", sandbox,
 				  sl_guard_mode_name(mode));
 	if (!rc) {
+		if (mode == SL_GUARD_FROZEN && guard.mode != SL_GUARD_FROZEN)
+			guard.thawed = guard.mode;
 		guard.mode = mode;
 		rc = guard_write(set, sandbox, &guard);
 	}
 	return rc ? sl_err_sys(err, -rc, "can't change the mode of sandbox %u", sandbox) : 0;
+}
+
+int sl_guard_thaw(struct sl_set *set, unsigned int sandbox, struct sl_err *err)
+{
+	struct sl_guard guard;
+	int rc = sl_guard_read(set, sandbox, &guard);
+
+	if (!rc && guard.mode != SL_GUARD_FROZEN)
+		return 0;
+	return rc ? sl_err_sys(err, -rc, "can't read the mode of sandbox %u", sandbox)
+		  : sl_guard_mode(set, sandbox, guard.thawed, err);
 }
 
 int sl_guard_forget(struct sl_set *set, unsigned int sandbox)

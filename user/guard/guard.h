@@ -26,6 +26,9 @@ struct sl_guard_options {
 	unsigned int flags; /* enum sl_guard_flag */
 	int deny_errno;     /* positive; 0: EACCES */
 	__u32 mnt_ns;       /* whose paths are meant; 0: whatever namespace */
+	/* Called when all rows but leases are there, before the switch. May be NULL. */
+	int (*prepare)(struct sl_set *set, __u32 policy_id, void *arg, struct sl_err *err);
+	void *arg;
 };
 
 /*
@@ -47,9 +50,15 @@ int sl_guard_lease(struct sl_set *set, __u32 policy_id, struct sl_compiled *comp
 int sl_guard_unlease(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
 		     const struct sl_addr *addr);
 
-/* Changes the mode only; one store. -ENOENT: no policy was loaded (but for OBSERVE). */
+/* Changes the mode only; one store. -ENOENT: no policy was loaded (but for OBSERVE, FROZEN). */
 int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode mode,
 		  struct sl_err *err);
+
+/*
+ * Back to the mode before a change to FROZEN; a sandbox that is not frozen stays as it is.
+ * Loading a policy meanwhile changes what it goes back to.
+ */
+int sl_guard_thaw(struct sl_set *set, unsigned int sandbox, struct sl_err *err);
 
 /* The guard as it is. 0 or -errno. */
 int sl_guard_read(struct sl_set *set, unsigned int sandbox, struct sl_guard *out);

@@ -28,6 +28,8 @@ static int counters_add(struct sl_set *set, __u32 id, struct sl_counters *sum)
 			sum->n[i] += row[cpu].n[i];
 		for (size_t i = 0; i < ARRAY_SIZE(sum->event_lost); i++)
 			sum->event_lost[i] += row[cpu].event_lost[i];
+		for (size_t i = 0; i < ARRAY_SIZE(sum->denied); i++)
+			sum->denied[i] += row[cpu].denied[i];
 	}
 	return 0;
 }

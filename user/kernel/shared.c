@@ -183,13 +183,26 @@ int sl_shared_attach(const char *dir, const char *path, const char *name,
 	return rc;
 }
 
-int sl_shared_detach(const char *dir, unsigned int id, struct sl_err *err)
+int sl_shared_lock(struct sl_set **out, int *lock, const char *dir, struct sl_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	int rc = lock_parent(&fd, dir, false, err);
+
+	rc = rc ? rc : sl_set_open(out, dir, err);
+	if (!rc)
+		*lock = TAKE_FD(fd);
+	return rc;
+}
+
+int sl_shared_detach(const char *dir, unsigned int id,
+		     int (*forget)(struct sl_set *set, unsigned int id), struct sl_err *err)
 {
 	_cleanup_(sl_set_free) struct sl_set *set = NULL;
 	_cleanup_fd_ int lock = -1;
-	int rc = lock_parent(&lock, dir, false, err);
+	int rc = sl_shared_lock(&set, &lock, dir, err);
 
-	rc = rc ? rc : sl_set_open(&set, dir, err);
 	rc = rc ? rc : sl_sandbox_detach(set, id, err);
+	if (!rc && forget && forget(set, id))
+		rc = sl_err_set(err, EIO, "detached, but rows of its policy are left");
 	return rc ? rc : destroy_if_empty(set, dir, err);
 }

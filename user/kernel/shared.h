@@ -19,7 +19,14 @@
 int sl_shared_attach(const char *dir, const char *path, const char *name,
 		     const struct sl_set_options *options, unsigned int *id, struct sl_err *err);
 
-/* Detaches a sandbox; the set goes with its last one. -ENOENT when there is none. */
-int sl_shared_detach(const char *dir, unsigned int id, struct sl_err *err);
+/*
+ * Detaches a sandbox; the set goes with its last one. -ENOENT when there is none. `forget`
+ * (may be NULL) is called once it is detached, before its id can be used again.
+ */
+int sl_shared_detach(const char *dir, unsigned int id,
+		     int (*forget)(struct sl_set *set, unsigned int id), struct sl_err *err);
+
+/* Opens the set and keeps all other commands from changing it until *lock is closed. */
+int sl_shared_lock(struct sl_set **out, int *lock, const char *dir, struct sl_err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "policy/decide.h"
+#include "policy/tell.h"
 
 struct sl_enforce {
 	struct sl_policy *policy;
@@ -52,20 +53,6 @@ void sl_enforce_free(struct sl_enforce **enforce)
 	*enforce = NULL;
 }
 
-static void tell_notes(const struct sl_policy *policy)
-{
-	for (size_t i = 0; i < policy->note_count; i++) {
-		const struct sl_policy_note *note = &policy->notes[i];
-
-		if (note->kind == SL_NOTE_WARNING)
-			sl_log_warning("%s:%u:%u: %s", policy->file, note->at.line, note->at.column,
-				       note->text);
-		else
-			sl_log_notice("%s:%u:%u: %s", policy->file, note->at.line, note->at.column,
-				      note->text);
-	}
-}
-
 /* What only user space can match needs exec to be held; what it can't yet is refused. */
 static int choose_hold(struct sl_enforce *e, struct sl_err *err)
 {
@@ -102,7 +89,7 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	e->mode = options->mode;
 	if (e->mode == SL_GUARD_MODE_MAX)
 		e->mode = e->policy->mode == SL_POLICY_AUDIT ? SL_GUARD_AUDIT : SL_GUARD_ENFORCE;
-	tell_notes(e->policy);
+	sl_policy_tell(e->policy);
 	*out = TAKE_PTR(e);
 	return 0;
 }
