@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * sluice-bench: what recording costs, and whether it is right under load. One command a
+ * sluice-bench: what recording and enforcing cost, and whether it is right under load. One command a
  * benchmark; each makes its own world (world.h), measures in rounds in which the modes
  * take turns, and reports (report.h). A budget missed is reported, not an error: only
  * wrong answers make the exit status 1.
@@ -38,6 +38,7 @@ int sl_pin_helper(enum sl_pin pin);
 
 extern const struct sl_command sl_bench_resolve;
 extern const struct sl_command sl_bench_connect;
+extern const struct sl_command sl_bench_udp;
 extern const struct sl_command sl_bench_exec;
 extern const struct sl_command sl_bench_churn;
 extern const struct sl_command sl_bench_policy;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* socket, connect and close on loopback. */
+/* socket, connect and close on loopback: recorded, enforced, held. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/socket.h>
@@ -10,7 +10,9 @@
 #include "report.h"
 #include "rounds.h"
 
-#define BUDGET 1.08
+#define BUDGET_RECORDING 1.08
+#define BUDGET_ENFORCED 1.12
+#define BUDGET_HELD 1.35
 #define BACKLOG 4096
 
 struct connect_options {
@@ -46,13 +48,15 @@ static int connect_close(void *arg)
 	return connect(fd, arg, sizeof(struct sockaddr_in)) ? -errno : 0;
 }
 
+const struct sl_op sl_op_connect = { .name = "connect", .run = connect_close };
+
 static int listen_any(int *out, struct sockaddr_in *addr, struct sl_err *err)
 {
 	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	socklen_t len = sizeof(*addr);
 
 	*addr = (struct sockaddr_in){ .sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+				      .sin_addr.s_addr = htonl(SL_WORLD_ADDR) };
 	if (fd < 0 || bind(fd, (struct sockaddr *)addr, len) || listen(fd, BACKLOG) ||
 	    getsockname(fd, (struct sockaddr *)addr, &len))
 		return sl_err_sys(err, errno, "can't listen on loopback");
@@ -81,12 +85,19 @@ static int measure(const struct connect_options *opt, struct sl_report *report, 
 	struct sl_child_spec spec = { .cpu = sl_pin_helper(opt->pin), .run = drain };
 	struct sockaddr_in addr;
 	struct sl_rounds rounds = {
+		.modes = SL_MODES_RECORDING | SL_MODES_HOLDING,
 		.segments = opt->common.quick ? 1 : opt->segments,
 		.rounds = opt->common.quick ? 5 : opt->rounds,
-		.per_round = opt->common.quick ? 200 : opt->per_round,
 		.pin = opt->pin,
-		.op = connect_close,
+		.op = &sl_op_connect,
 		.arg = &addr,
+		.arg_size = sizeof(addr),
+		.per_turn = opt->common.quick ? 200 : opt->per_round,
+		.mediated = { .hold = SL_HOLD_CONNECT, .transport = "tcp" },
+		.budgets = { [SL_MODE_DEFAULT] = BUDGET_RECORDING,
+			     [SL_MODE_ENFORCED] = BUDGET_ENFORCED,
+			     [SL_MODE_FILTERED] = BUDGET_ENFORCED,
+			     [SL_MODE_HELD] = BUDGET_HELD },
 	};
 	int rc;
 
@@ -95,10 +106,11 @@ static int measure(const struct connect_options *opt, struct sl_report *report, 
 		rc = listen_any(&listener, &addr, err);
 	if (rc)
 		return rc;
+	rounds.mediated.port = ntohs(addr.sin_port);
 	spec.cgroup = world->plain;
 	spec.arg = &listener;
 	rc = sl_child_start(&drainer, &spec, err);
-	return rc ?: sl_rounds_run(world, &rounds, BUDGET, report, err);
+	return rc ?: sl_rounds_run(world, &rounds, report, err);
 }
 
 static int connect_run(struct sl_cli *cli, const void *options, int argc, char **argv)
@@ -115,7 +127,8 @@ static int connect_run(struct sl_cli *cli, const void *options, int argc, char *
 	rc = measure(opt, report, &cli->err);
 	if (rc)
 		return rc;
-	sl_report_note(report, "one operation: socket, SO_LINGER 0, connect to 127.0.0.1, close");
+	sl_report_note(report, "one operation: socket, SO_LINGER 0, connect to 192.0.2.1 on the loopback "
+			       "interface, close");
 	sl_report_note(report, "the listener is in the plain cgroup, outside of any sandbox, where "
 			       "a process accepts and closes in a loop");
 	return sl_report_finish(report, cli);
@@ -123,7 +136,7 @@ static int connect_run(struct sl_cli *cli, const void *options, int argc, char *
 
 const struct sl_command sl_bench_connect = {
 	.name = "connect",
-	.summary = "connect and close on loopback, recorded and bare",
+	.summary = "connect and close on loopback: bare, recorded, enforced, held",
 	.options = connect_options,
 	.options_size = sizeof(struct connect_options),
 	.run = connect_run,

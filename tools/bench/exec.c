@@ -9,7 +9,8 @@
 #include "rounds.h"
 
 #define TRUE_PATH "/bin/true"
-#define BUDGET 1.03
+#define BUDGET_RECORDING 1.03
+#define BUDGET_HELD 1.08
 
 struct exec_options {
 	struct sl_bench_common common;
@@ -49,17 +50,22 @@ static int spawn_true(void *arg)
 	return status ? -ECHILD : 0;
 }
 
+const struct sl_op sl_op_exec = { .name = "exec", .run = spawn_true };
+
 static int exec_run(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
 	const struct exec_options *opt = options;
 	_cleanup_report_ struct sl_report *report = NULL;
 	_cleanup_world_ struct sl_world *world = NULL;
 	struct sl_rounds rounds = {
+		.modes = SL_MODES_RECORDING | SL_MODES_HOLDING,
 		.segments = opt->common.quick ? 1 : opt->segments,
 		.rounds = opt->common.quick ? 5 : opt->rounds,
-		.per_round = opt->common.quick ? 20 : opt->per_round,
 		.pin = opt->pin,
-		.op = spawn_true,
+		.op = &sl_op_exec,
+		.per_turn = opt->common.quick ? 20 : opt->per_round,
+		.mediated = { .hold = SL_HOLD_EXEC, .transport = "tcp", .port = 443 },
+		.budgets = { [SL_MODE_DEFAULT] = BUDGET_RECORDING, [SL_MODE_HELD] = BUDGET_HELD },
 	};
 	int rc;
 
@@ -70,7 +76,7 @@ static int exec_run(struct sl_cli *cli, const void *options, int argc, char **ar
 		return sl_err_sys(&cli->err, -rc, "result");
 	rc = sl_world_new(&world, &cli->err);
 	if (!rc)
-		rc = sl_rounds_run(world, &rounds, BUDGET, report, &cli->err);
+		rc = sl_rounds_run(world, &rounds, report, &cli->err);
 	if (rc)
 		return rc;
 	sl_report_note(report, "one operation: vfork, exec of " TRUE_PATH ", wait");
@@ -79,7 +85,7 @@ static int exec_run(struct sl_cli *cli, const void *options, int argc, char **ar
 
 const struct sl_command sl_bench_exec = {
 	.name = "exec",
-	.summary = "spawn a program and wait for it, recorded and bare",
+	.summary = "spawn a program and wait for it: bare, recorded, held",
 	.options = exec_options,
 	.options_size = sizeof(struct exec_options),
 	.run = exec_run,

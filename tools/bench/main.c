@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "bench.h"
+#include "worker.h"
 #include "world.h"
 
 static const struct sl_command *const benchmarks[] = {
-	&sl_bench_connect, &sl_bench_exec, &sl_bench_resolve, &sl_bench_churn, &sl_bench_policy,
+	&sl_bench_connect, &sl_bench_udp,   &sl_bench_exec,
+	&sl_bench_resolve, &sl_bench_churn, &sl_bench_policy,
 };
 
 struct all_options {
@@ -62,6 +65,7 @@ static const struct sl_command all = {
 
 static const struct sl_command *const commands[] = {
 	&sl_bench_connect,
+	&sl_bench_udp,
 	&sl_bench_exec,
 	&sl_bench_resolve,
 	&sl_bench_churn,
@@ -72,7 +76,7 @@ static const struct sl_command *const commands[] = {
 
 static const struct sl_command root = {
 	.name = "sluice-bench",
-	.summary = "what sluice's recording costs, and whether it is right under load",
+	.summary = "what recording and enforcing cost, and whether it is right under load",
 	.details =
 		"Needs root. Works in cgroups, a network namespace and a set of programs of its\n"
 		"own, and removes them. Exits with 1 when an answer was wrong or a count did not\n"
@@ -82,5 +86,7 @@ static const struct sl_command root = {
 
 int main(int argc, char **argv)
 {
+	if (argc && !strcmp(argv[0], SL_WORKER_ARGV0))
+		return sl_worker_main(argc, argv);
 	return sl_cli_main(&root, argc, argv);
 }

@@ -11,12 +11,12 @@
 #include "base/cleanup.h"
 #include "bench.h"
 #include "policy/decide.h"
+#include "policy_text.h"
 #include "report.h"
 #include "stats.h"
 
 #define BUDGET_NS 2000
 #define BUDGET_RATIO 1.5
-#define PER_ENTRY 10
 #define ROUNDS_MAX 1000
 #define QUERIES 1024
 
@@ -53,37 +53,10 @@ struct size {
 	uint64_t wrong;
 };
 
-static char *write_policy(uint32_t rules, size_t *len)
-{
-	size_t size = 256 + (size_t)rules * 80;
-	char *text = malloc(size);
-	size_t used;
-
-	if (!text)
-		return NULL;
-	used = (size_t)snprintf(text, size, "version: 1\nnetwork_policies:\n");
-	for (uint32_t i = 0; i < rules; i++) {
-		if (i % PER_ENTRY == 0)
-			used += (size_t)snprintf(
-				text + used, size - used,
-				" e%u:\n  binaries: [{path: /b%u}]\n  endpoints:\n", i / PER_ENTRY,
-				i / PER_ENTRY % 256);
-		if (i % 2)
-			used += (size_t)snprintf(text + used, size - used,
-						 "  - {host: h%u.example.org, port: 443}\n", i);
-		else
-			used += (size_t)snprintf(text + used, size - used,
-						 "  - {cidr: 11.%u.%u.%u/31, port: 443}\n",
-						 i >> 16 & 255, i >> 8 & 255, i & 254);
-	}
-	*len = used;
-	return text;
-}
-
 static int make_policy(struct size *size, uint32_t rules, struct sl_err *err)
 {
 	size_t len = 0;
-	_cleanup_free_ char *text = write_policy(rules, &len);
+	_cleanup_free_ char *text = sl_policy_text(rules, NULL, NULL, 0, &len);
 	uint64_t start = sl_bench_now_ns();
 	int ret;
 
@@ -113,8 +86,9 @@ static int make_queries(struct size *size, uint32_t rules)
 	for (uint32_t i = 0; i < QUERIES; i++) {
 		struct query *query = &size->queries[i];
 		/* Entries 0, 256, 512, … have /b0. */
-		uint32_t period = 256 * PER_ENTRY, turns = (rules + period - 1) / period;
-		uint32_t rule = i % turns * period + i / 2 % PER_ENTRY;
+		uint32_t period = SL_POLICY_TEXT_IMAGES * SL_POLICY_TEXT_PER_ENTRY;
+		uint32_t turns = (rules + period - 1) / period;
+		uint32_t rule = i % turns * period + i / 2 % SL_POLICY_TEXT_PER_ENTRY;
 
 		query->allowed = i % 4 < 2;
 		query->named = rule % 2;

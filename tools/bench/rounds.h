@@ -10,7 +10,9 @@
 #define SLUICE_BENCH_ROUNDS_H
 
 #include "bench.h"
+#include "mediated.h"
 #include "report.h"
+#include "worker.h"
 #include "world.h"
 
 enum sl_bench_mode {
@@ -19,24 +21,43 @@ enum sl_bench_mode {
 	SL_MODE_ATTACHED, /* recording, no events wanted, nobody consumes */
 	SL_MODE_DEFAULT,  /* recording, exec, exit and close events, consumed */
 	SL_MODE_ALL,      /* recording, all events, consumed */
+	SL_MODE_ENFORCED, /* as default, and the guard decides */
+	SL_MODE_FILTERED, /* as enforced, with the seccomp filter, which holds nothing */
+	SL_MODE_HELD,     /* as enforced, with the filter that holds, and the broker */
+	SL_MODE_MINIMAL,  /* as bare, with a filter that holds and the smallest loop that answers */
 	SL_MODE_MAX
 };
 
+#define SL_MODE_BIT(mode) (1U << (mode))
+
+/* What every benchmark has, and what those have that measure holding. */
+#define SL_MODES_RECORDING                                                                     \
+	(SL_MODE_BIT(SL_MODE_UNLOADED) | SL_MODE_BIT(SL_MODE_BARE) |                           \
+	 SL_MODE_BIT(SL_MODE_ATTACHED) | SL_MODE_BIT(SL_MODE_DEFAULT) | SL_MODE_BIT(SL_MODE_ALL))
+#define SL_MODES_HOLDING                                                                       \
+	(SL_MODE_BIT(SL_MODE_ENFORCED) | SL_MODE_BIT(SL_MODE_FILTERED) |                       \
+	 SL_MODE_BIT(SL_MODE_HELD) | SL_MODE_BIT(SL_MODE_MINIMAL))
+
 struct sl_rounds {
+	unsigned int modes; /* SL_MODE_BIT()s, unloaded and bare among them */
 	unsigned int segments;
-	unsigned int rounds;    /* of each mode, over all segments */
-	unsigned int per_round; /* operations in one turn */
+	unsigned int rounds; /* of each mode, over all segments */
 	enum sl_pin pin;
-	/* Does the operation once: 0 or -errno. Runs in the worker. */
-	int (*op)(void *arg);
-	void *arg;
+	const struct sl_op *op;
+	const void *arg; /* of `op`, copied */
+	size_t arg_size;
+	unsigned int per_turn; /* operations */
+	/* For the modes that enforce. */
+	struct sl_mediated_options mediated;
+	/* At most, as a ratio to bare; 0: no budget. */
+	double budgets[SL_MODE_MAX];
 };
 
 /*
  * Measures and reports: a row a mode, with the mean nanoseconds per operation of each
- * round, their median, MAD, and ratios; the budget is for the default mode's ratio.
+ * round, their median, MAD, and ratios; and the budgets.
  */
-int sl_rounds_run(struct sl_world *world, const struct sl_rounds *spec, double budget,
-		  struct sl_report *report, struct sl_err *err);
+int sl_rounds_run(struct sl_world *world, const struct sl_rounds *spec, struct sl_report *report,
+		  struct sl_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -108,6 +109,18 @@ static void sysctl_write(const char *path, const char *value)
 		sl_log_notice("can't set %s", path);
 }
 
+static int add_address(int fd, struct sl_err *err)
+{
+	struct ifreq ifr = { .ifr_name = "lo:1" };
+	const struct sockaddr_in addr = { .sin_family = AF_INET,
+					  .sin_addr.s_addr = htonl(SL_WORLD_ADDR) };
+
+	memcpy(&ifr.ifr_addr, &addr, sizeof(addr));
+	if (ioctl(fd, SIOCSIFADDR, &ifr))
+		return sl_err_sys(err, errno, "can't add an address to loopback");
+	return 0;
+}
+
 /*
  * A namespace of its own keeps the host's ports and its list of sockets out of the
  * measurement. Few closed connections are remembered (TIME_WAIT): they would only use up
@@ -128,7 +141,7 @@ static int enter_netns(struct sl_err *err)
 		return sl_err_sys(err, errno, "can't set up loopback");
 	sysctl_write("/proc/sys/net/ipv4/ip_local_port_range", "10240 65535");
 	sysctl_write("/proc/sys/net/ipv4/tcp_max_tw_buckets", "1024");
-	return 0;
+	return add_address(fd, err);
 }
 
 static int make_cgroups(struct sl_world *world, struct sl_err *err)

@@ -20,6 +20,12 @@
 #include "base/err.h"
 #include "kernel/set.h"
 
+/*
+ * 192.0.2.1 (RFC 5737), on the loopback interface: a destination like any other to the
+ * policy, for which addresses of 127.0.0.0/8 are reserved.
+ */
+#define SL_WORLD_ADDR 0xc0000201U /* host order */
+
 struct sl_world {
 	struct sl_set *set; /* NULL: not loaded */
 	unsigned int sandbox;
