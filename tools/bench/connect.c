@@ -48,6 +48,19 @@ static int connect_close(void *arg)
 	return connect(fd, arg, sizeof(struct sockaddr_in)) ? -errno : 0;
 }
 
+/* To a port that refuses: no work of a listener is in it. */
+static int connect_refused(void *arg)
+{
+	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (!connect(fd, arg, sizeof(struct sockaddr_in)))
+		return -EISCONN;
+	return errno == ECONNREFUSED ? 0 : -errno;
+}
+
+const struct sl_op sl_op_refused = { .name = "refused", .run = connect_refused };
 const struct sl_op sl_op_connect = { .name = "connect", .run = connect_close };
 
 static int listen_any(int *out, struct sockaddr_in *addr, struct sl_err *err)

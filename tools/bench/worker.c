@@ -21,7 +21,7 @@
 #define TURN 't'
 #define RENEW 'r'
 
-static const struct sl_op *const ops[] = { &sl_op_connect, &sl_op_exec, &sl_op_udp };
+static const struct sl_op *const ops[] = { &sl_op_connect, &sl_op_refused, &sl_op_exec, &sl_op_udp };
 
 /* What a worker answers. */
 struct turn {

@@ -27,7 +27,7 @@ struct sl_op {
 };
 
 /* All there are; a worker finds its own by the name. */
-extern const struct sl_op sl_op_connect, sl_op_exec, sl_op_udp;
+extern const struct sl_op sl_op_connect, sl_op_refused, sl_op_exec, sl_op_udp;
 
 struct sl_worker_spec {
 	const char *name; /* for messages; outlives the worker */
