@@ -157,6 +157,51 @@ static int settled_counters(struct run *run, struct sl_counters *counters)
 	return rc;
 }
 
+static int add_closed(const struct sl_sock *sock, void *sum)
+{
+	(void)sock;
+	++*(long long *)sum;
+	return 0;
+}
+
+/* Records of closed sockets that are still there, -errno. */
+static long long count_closed(struct sl_set *set)
+{
+	long long sum = 0;
+	int rc = sl_closed_each(set, add_closed, &sum);
+
+	return rc ? rc : sum;
+}
+
+/* Sockets, at rest: created, closed, and where the records of the closed ones went. */
+static int report_sockets(struct run *run, const __u64 *n, struct sl_report *report,
+			  struct sl_err *err)
+{
+	long long closed = count_closed(run->consumer.set);
+
+	if (closed < 0)
+		return sl_err_set(err, EIO, "can't read the set's maps");
+	sl_report_equal(report, "sockets created - deleted, at rest",
+			(int64_t)(n[SL_COUNTER_SOCK_CREATED] - n[SL_COUNTER_SOCK_DELETED]), 0);
+	/* Each closed one is kept in its slot, unless a live one has that. */
+	sl_report_equal(report, "sockets deleted - kept - not kept",
+			(int64_t)(n[SL_COUNTER_SOCK_DELETED] - n[SL_COUNTER_CLOSED_KEPT] -
+				  n[SL_COUNTER_CLOSED_DROPPED]),
+			0);
+	sl_report_equal(report, "sockets kept - made room - still there",
+			(int64_t)(n[SL_COUNTER_CLOSED_KEPT] - n[SL_COUNTER_SOCK_EVICTED]) - closed,
+			0);
+	/* One more for the listener. */
+	sl_report_equal(report, "sockets created - connections - accepted",
+			(int64_t)(n[SL_COUNTER_SOCK_CREATED] - churn_done(run->churn) -
+				  n[SL_COUNTER_SOCK_ACCEPT]),
+			1);
+	sl_report_equal(report, "accepted without a known peer",
+			(int64_t)(n[SL_COUNTER_SOCK_ACCEPT] - n[SL_COUNTER_SOCK_PEER_KNOWN]), 0);
+	sl_report_setting(report, "closed_still_there", closed);
+	return 0;
+}
+
 /* Exact sums, at rest: nothing was forgotten and nothing was counted twice. */
 static int report_sums(struct run *run, struct sl_report *report, struct sl_err *err)
 {
@@ -172,15 +217,9 @@ static int report_sums(struct run *run, struct sl_report *report, struct sl_err 
 	procs = churn_map_count(run->consumer.set, SL_MAP_PROCS);
 	if (tuples < 0 || procs < 0)
 		return sl_err_set(err, EIO, "can't read the set's maps");
-	sl_report_equal(report, "sockets created - deleted, at rest",
-			(int64_t)(n[SL_COUNTER_SOCK_CREATED] - n[SL_COUNTER_SOCK_DELETED]), 0);
-	/* One more for the listener. */
-	sl_report_equal(report, "sockets created - connections - accepted",
-			(int64_t)(n[SL_COUNTER_SOCK_CREATED] - churn_done(run->churn) -
-				  n[SL_COUNTER_SOCK_ACCEPT]),
-			1);
-	sl_report_equal(report, "accepted without a known peer",
-			(int64_t)(n[SL_COUNTER_SOCK_ACCEPT] - n[SL_COUNTER_SOCK_PEER_KNOWN]), 0);
+	rc = report_sockets(run, n, report, err);
+	if (rc)
+		return rc;
 	sl_report_equal(report, "tuples created - deleted",
 			(int64_t)(n[SL_COUNTER_TUPLE_CREATED] - n[SL_COUNTER_TUPLE_DELETED]),
 			tuples);
