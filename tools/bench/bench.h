@@ -42,6 +42,7 @@ extern const struct sl_command sl_bench_udp;
 extern const struct sl_command sl_bench_exec;
 extern const struct sl_command sl_bench_churn;
 extern const struct sl_command sl_bench_policy;
+extern const struct sl_command sl_bench_storm;
 
 static inline uint64_t sl_bench_now_ns(void)
 {

@@ -10,6 +10,7 @@
 static const struct sl_command *const benchmarks[] = {
 	&sl_bench_connect, &sl_bench_udp,   &sl_bench_exec,
 	&sl_bench_resolve, &sl_bench_churn, &sl_bench_policy,
+	&sl_bench_storm,
 };
 
 struct all_options {
@@ -70,6 +71,7 @@ static const struct sl_command *const commands[] = {
 	&sl_bench_resolve,
 	&sl_bench_churn,
 	&sl_bench_policy,
+	&sl_bench_storm,
 	&all,
 	NULL,
 };
