@@ -2,13 +2,16 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <bpf/bpf.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "guard/guard_private.h"
+#include "policy/bits.h"
 
 /* The kernel's spares come back within a tick or two. */
 #define PUT_TRIES 200
@@ -43,19 +46,63 @@ struct load {
 	enum sl_path_table table;
 };
 
+/* The key of a path's first `len` bytes; false when it is too long for the kernel. */
+static bool path_key(struct sl_guard_path *key, __u32 policy, int table, const char *path, size_t len)
+{
+	*key = (struct sl_guard_path){ .table = (__u8)table };
+	if (len > sizeof(key->path))
+		return false;
+	memcpy(key->policy, &policy, sizeof(key->policy));
+	memcpy(key->path, path, len);
+	key->prefix_bits = 8 * (offsetof(struct sl_guard_path, path) - sizeof(__u32) + len);
+	return true;
+}
+
 static int put_path(const struct sl_path_row *row, void *arg)
 {
 	const struct load *load = arg;
-	struct sl_guard_path key = { .table = load->table };
-	/* An exact path is a prefix that ends with its terminator. */
-	size_t len = row->len + (row->kind == SL_PATH_EXACT);
+	struct sl_guard_path key;
 
-	if (row->kind == SL_PATH_GLOB || len > sizeof(key.path))
+	if (row->kind == SL_PATH_GLOB)
 		return 0; /* user space matches these: see sl_compiled_needs() */
-	memcpy(key.policy, &load->id, sizeof(key.policy));
-	memcpy(key.path, row->text, row->len);
-	key.prefix_bits = 8 * (offsetof(struct sl_guard_path, path) - sizeof(__u32) + len);
+	/* An exact path is a prefix that ends with its terminator. */
+	if (!path_key(&key, load->id, load->table, row->text,
+		      row->len + (row->kind == SL_PATH_EXACT)))
+		return 0;
 	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, row->grant);
+}
+
+void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
+		      struct sl_grant *out)
+{
+	struct sl_guard_path key;
+
+	if (!path_key(&key, policy, table, path, strlen(path) + 1) ||
+	    bpf_map_lookup_elem(sl_set_map_fd(set, SL_MAP_GUARD_PATHS), &key, out))
+		memset(out, 0, sizeof(*out));
+}
+
+/*
+ * The kernel knows files by their own path: what an exact path grants that leads there over
+ * a link, as it stands now, is granted to that one as well. After all other rows, since it
+ * adds to what these grant it.
+ */
+static int put_target(const struct sl_path_row *row, void *arg)
+{
+	const struct load *load = arg;
+	struct sl_guard_path key;
+	struct sl_grant grant;
+	char target[PATH_MAX];
+
+	if (row->kind != SL_PATH_EXACT || !realpath(row->text, target) || !strcmp(target, row->text))
+		return 0;
+	if (!path_key(&key, load->id, load->table, target, strlen(target) + 1))
+		return 0;
+	sl_guard_granted(load->set, load->id, load->table, target, &grant);
+	sl_bits_or(&grant.own, &row->grant->own);
+	sl_bits_or(&grant.inherited, &row->grant->inherited);
+	sl_log_notice("'%s' of the policy is '%s'", row->text, target);
+	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, &grant);
 }
 
 static int put_ports(const struct load *load, __u8 transport, __u16 first, __u16 last, __u32 value)
@@ -160,6 +207,8 @@ static int put_all(struct load *load, unsigned int sandbox)
 		policy.has_scripts |= policy.script_bits.word[i] != 0;
 	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
 		rc = sl_compiled_paths_each(load->compiled, load->table, put_path, load);
+	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
+		rc = sl_compiled_paths_each(load->compiled, load->table, put_target, load);
 	rc = rc ?: sl_compiled_ports_each(load->compiled, put_port, load);
 	rc = rc ?: sl_compiled_dests_each(load->compiled, put_dest, load);
 	rc = rc ?: sl_compiled_listens_each(load->compiled, put_listen, load);

@@ -11,6 +11,10 @@
  */
 int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value);
 
+/* What the kernel finds that a path is granted by itself; nothing if it finds none. */
+void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
+		      struct sl_grant *out);
+
 /* Rows of all lineages that are there: those made meanwhile are the exec hook's. */
 int sl_guard_lineages(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled);
 

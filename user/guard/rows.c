@@ -19,6 +19,26 @@ struct lineages {
 	struct sl_exe *exe; /* two: the image's and its script's */
 };
 
+/* What links of the policy lead to has rows in the kernel only (put_target()). */
+static void add_linked(const struct lineages *l, const struct sl_image *image,
+		       struct sl_image_bits *out)
+{
+	const struct sl_bits *need = sl_compiled_script_bits(l->compiled);
+	struct sl_grant exe, script = { 0 };
+
+	if (!image->path)
+		return;
+	sl_guard_granted(l->set, l->policy, SL_PATHS_EXE, image->path, &exe);
+	if (image->script)
+		sl_guard_granted(l->set, l->policy, SL_PATHS_SCRIPT, image->script, &script);
+	for (int i = 0; i < SL_POLICY_WORDS; i++) {
+		out->granted.own.word[i] |= exe.own.word[i] &
+					    (~need->word[i] | script.own.word[i]);
+		out->granted.inherited.word[i] |= exe.inherited.word[i] &
+						  (~need->word[i] | script.inherited.word[i]);
+	}
+}
+
 /* As the exec hook computes it (bpf/guard.h). */
 static int image_bits(const struct lineages *l, const struct sl_lineage *node,
 		      struct sl_image_bits *out)
@@ -33,6 +53,7 @@ static int image_bits(const struct lineages *l, const struct sl_lineage *node,
 	if (node->key.script && !sl_exe_by_id(l->set, node->key.script, &l->exe[1]))
 		image.script = l->exe[1].path;
 	sl_compiled_image(l->compiled, &image, out);
+	add_linked(l, &image, out);
 	return rc == -ENOENT ? 0 : rc;
 }
 
