@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a policy denies, end to end: the right reason and path, exact counts, and nothing
+ * told of what is an application's own error. Truth comes from what ran.
+ */
+#include <criterion/criterion.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "system/cli.h"
+#include "system/world.h"
+
+TestSuite(decision, .init = world_up, .fini = world_down, .timeout = 120);
+
+static char policy[PATH_MAX], events[PATH_MAX];
+
+/* An entry for 127.0.0.1:`port`, and the binaries as YAML. */
+static void write_policy(unsigned int port, const char *binaries)
+{
+	FILE *file;
+
+	snprintf(policy, sizeof(policy), "%s/policy.yaml", world.scratch);
+	snprintf(events, sizeof(events), "%s/events", world.scratch);
+	file = fopen(policy, "we");
+	cr_assert_not_null(file);
+	fprintf(file,
+		"version: 1\nnetwork_policies:\n  here:\n    endpoints:\n"
+		"      - {cidr: 127.0.0.1/32, port: %u, allow_reserved: true}\n"
+		"    binaries: [%s]\n",
+		port, binaries);
+	fclose(file);
+}
+
+static void run_policy(struct cli *cli, const char *script)
+{
+	CLI(cli, "run", "--policy", policy, "--events", events, "--", "bash", "-c", script);
+}
+
+static char *read_all(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t size = 0;
+
+	cr_assert_not_null(file);
+	cr_assert_geq(getdelim(&text, &size, '\0', file), 0);
+	fclose(file);
+	return text;
+}
+
+/* Sum of the counts of decisions for this reason (NULL: any), path and port (0: any). */
+static uint64_t denied(const char *reason, const char *path, int64_t port)
+{
+	char *text = read_all(events);
+	const char *at = text;
+	struct json_object *line;
+	uint64_t sum = 0;
+
+	while ((line = json_line(&at))) {
+		struct json_object *to = json_at(line, "remote.port");
+		const char *exe;
+
+		if (!strcmp(json_text(line, "event"), "decision")) {
+			exe = json_at(line, "process.exe.path") ?
+				      json_text(line, "process.exe.path") : "";
+			if ((!reason || !strcmp(json_text(line, "reason"), reason)) &&
+			    (!path || !strcmp(exe, path)) &&
+			    (!port || json_object_get_int64(to) == port))
+				sum += json_object_get_uint64(json_at(line, "count"));
+		}
+		json_object_put(line);
+	}
+	free(text);
+	return sum;
+}
+
+/* P1, P2, P3, P9 */
+Test(decision, reasons)
+{
+	struct load server;
+	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
+	char script[512];
+	struct cli cli;
+
+	write_policy(port, "{path: /usr/bin/bash}");
+	snprintf(script, sizeof(script),
+		 "echo >/dev/tcp/127.0.0.1/%u && echo allowed; echo >/dev/tcp/192.0.2.1/%u; "
+		 "echo >/dev/tcp/127.0.0.1/1; echo >/dev/tcp/169.254.169.254/80; true",
+		 port, port);
+	run_policy(&cli, script);
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	cr_expect_str_eq(cli.out, "allowed\n");
+	cr_expect_eq(denied("endpoint", "/usr/bin/bash", port), 1);
+	cr_expect_eq(denied("reserved-address", "/usr/bin/bash", 1), 1);
+	cr_expect_eq(denied("reserved-address", "/usr/bin/bash", 80), 1);
+	cr_expect_eq(denied(NULL, NULL, 0), 3);
+	cr_expect_not_null(strstr(cli.err, "add to 'here': endpoints: [{cidr: \"192.0.2.1/32\""),
+			   "%s", cli.err);
+	cr_expect_not_null(strstr(cli.err, "\nsluice: 3 denied\n"), "%s", cli.err);
+	cli_free(&cli);
+	write_policy(port, "{path: /usr/bin/true}");
+	run_policy(&cli, script);
+	cr_expect_str_eq(cli.out, "");
+	cr_expect_eq(denied("binary", "/usr/bin/bash", port), 1);
+	cr_expect_eq(text_count(cli.err, "add to 'here': binaries: [{path: /usr/bin/bash}]"), 1,
+		     "%s", cli.err);
+	cli_free(&cli);
+	load_end(&server);
+	load_free(&server);
+}
+
+/* P4 */
+Test(decision, links_in_the_policy)
+{
+	char real[PATH_MAX], link[PATH_MAX], dir[PATH_MAX], binaries[3 * PATH_MAX];
+	char cmd[PATH_MAX + 64];
+	struct load server;
+	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
+	struct cli cli;
+
+	world_copy_of("/usr/bin/bash", "real-shell", real);
+	snprintf(link, sizeof(link), "%s/linked", world.scratch);
+	snprintf(dir, sizeof(dir), "%s/directory", world.scratch);
+	cr_assert_eq(symlink("real-shell", link), 0);
+	cr_assert_eq(symlink(".", dir), 0);
+	snprintf(cmd, sizeof(cmd), "%s -c 'echo >/dev/tcp/127.0.0.1/%u && echo allowed'", real, port);
+	for (int i = 0; i < 2; i++) {
+		snprintf(binaries, sizeof(binaries), "{path: %s%s}", i ? dir : link,
+			 i ? "/real-shell" : "");
+		write_policy(port, binaries);
+		run_policy(&cli, cmd);
+		cr_expect_str_eq(cli.out, "allowed\n", "%s", cli.err);
+		cr_expect_eq(denied(NULL, NULL, 0), 0);
+		cr_expect_not_null(strstr(cli.err, "real-shell'\n"), "both spellings: %s", cli.err);
+		cli_free(&cli);
+	}
+	load_end(&server);
+	load_free(&server);
+}
+
+/* P8: other bytes at the path of a pin. */
+Test(decision, bytes_that_were_replaced)
+{
+	static const char *const pin =
+		"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+	char binaries[256];
+	struct cli cli;
+
+	snprintf(binaries, sizeof(binaries), "{path: /usr/bin/bash, sha256: %s}", pin);
+	write_policy(1, binaries);
+	run_policy(&cli, "echo >/dev/tcp/127.0.0.1/1; sha256sum /usr/bin/bash");
+	cr_expect_eq(denied("integrity", "/usr/bin/bash", 1), 1, "%s", cli.err);
+	cr_expect_eq(denied(NULL, NULL, 0), 1);
+	cli.out[64] = '\0';
+	cr_expect_not_null(strstr(cli.err, cli.out), "%s not in %s", cli.out, cli.err);
+	cr_expect_not_null(strstr(cli.err, pin), "%s", cli.err);
+	cli_free(&cli);
+}
+
+/* Fault 1, N2 to N4: thousands of ENOTCONN and ESRCH, and few denials among them. */
+Test(decision, only_denials_are_told)
+{
+	static const char *const script =
+		"python=$(ls /usr/bin/python3.* | grep -E '3[.][0-9]+$' | head -n 1); "
+		"exec $python -c '\n"
+		"import errno, os, socket\n"
+		"pid = os.fork()\n"
+		"if not pid: os._exit(0)\n"
+		"os.waitpid(pid, 0)\n"
+		"n = 0\n"
+		"for i in range(5000):\n"
+		"  s = socket.socket()\n"
+		"  try: s.getpeername()\n"
+		"  except OSError as e: n += e.errno == errno.ENOTCONN\n"
+		"  try: os.kill(pid, 15)\n"
+		"  except OSError as e: n += e.errno == errno.ESRCH\n"
+		"  if i % 1000 == 0:\n"
+		"    try: s.connect((\"192.0.2.1\", 443))\n"
+		"    except OSError as e: n += e.errno == errno.EACCES\n"
+		"  s.close()\n"
+		"print(n)'";
+	struct cli cli;
+
+	if (access("/usr/bin/python3", X_OK))
+		cr_skip_test("no /usr/bin/python3");
+	write_policy(1, "{path: /usr/bin/true}");
+	run_policy(&cli, script);
+	cr_expect_str_eq(cli.out, "10005\n", "%s", cli.err);
+	cr_expect_eq(denied("endpoint", NULL, 443), 5);
+	cr_expect_eq(denied(NULL, NULL, 0), 5);
+	cr_expect_eq(text_count(cli.err, "denied: "), 1, "%s", cli.err);
+	cr_expect_eq(text_count(cli.err, "warning"), 1, "%s", cli.err);
+	cr_expect_not_null(strstr(cli.err, "\nsluice: 5 denied\n"), "%s", cli.err);
+	cli_free(&cli);
+}
+
+/* Fault 3: clients that are denied and gone at once. */
+Test(decision, clients_that_exit_at_once, .timeout = 300)
+{
+	struct cli cli;
+
+	write_policy(1, "{path: /usr/bin/true}");
+	run_policy(&cli, "for ((i = 0; i < 2000; i++)); do (echo >/dev/tcp/192.0.2.1/443) "
+			 "2>/dev/null; done; true");
+	cr_expect_eq(cli.status, 0);
+	cr_expect_eq(denied("endpoint", "/usr/bin/bash", 443), 2000);
+	cr_expect_eq(denied(NULL, NULL, 0), 2000);
+	cr_expect_not_null(strstr(cli.err, "\nsluice: 2000 denied\n"), "%s", cli.err);
+	cli_free(&cli);
+}
