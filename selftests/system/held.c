@@ -62,7 +62,16 @@ void held_up(const struct sl_broker_options *options)
 
 	all.ops = (struct sl_broker_ops){ on_held, on_fault, on_ended, on_race };
 	cr_assert_eq(sl_broker_new(&held.broker, &all, &err), 0, "%s", err.text);
-	cr_assert_eq(sl_broker_start(held.broker, &err), 0, "%s", err.text);
+	held.started = false;
+}
+
+void held_start(void)
+{
+	struct sl_err err = {};
+
+	if (!held.started)
+		cr_assert_eq(sl_broker_start(held.broker, &err), 0, "%s", err.text);
+	held.started = true;
 }
 
 void held_down(void)
@@ -90,6 +99,7 @@ pid_t held_run(uint64_t tag, const struct sl_filter_options *options, int (*fn)(
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		_exit(sl_handoff_give(&h, &filter, flags, NULL) ? 99 : fn(arg));
 	}
+	held_start();
 	cr_assert_eq(sl_handoff_take(&h, TAKE_MS, &listener, &err), 0, "%s", err.text);
 	if (listener >= 0)
 		cr_assert_eq(sl_broker_add(held.broker, listener, tag, &err), 0, "%s", err.text);

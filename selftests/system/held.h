@@ -15,6 +15,7 @@
 
 struct held {
 	struct sl_broker *broker;
+	bool started;
 	atomic_uint decided, faults, ended, lines;
 	/* Called in the broker's threads; NULL: the call goes on. */
 	void (*decide)(const struct sl_call *call, struct sl_answer *answer);
@@ -26,8 +27,14 @@ extern const struct sl_filter_options hold_exec, hold_connect;
 /* `options` may be NULL; its ops are set here. */
 void held_up(const struct sl_broker_options *options);
 void held_down(void);
+/* Starts the broker's threads; held_run() does it. */
+void held_start(void);
 
-/* Forks a child that runs fn(arg) under a filter and exits with what it returns. */
+/*
+ * Forks a child that runs fn(arg) under a filter and exits with what it returns. The first
+ * child of a test is forked before there are threads: only that one may have threads or
+ * allocate, since a lock of an allocator may be held at the fork of the others.
+ */
 pid_t held_run(uint64_t tag, const struct sl_filter_options *options, int (*fn)(void *arg),
 	       void *arg);
 /* Its exit code, or 128 + signal. */
@@ -44,7 +51,7 @@ void *held_share(size_t size);
 
 /* What the parts of a test tell each other; a test that uses it shares it first. */
 struct held_marks {
-	atomic_uint go, ack, alarms, calls, interrupted;
+	atomic_uint go, ack, alarms, calls;
 	unsigned int port;
 };
 

@@ -195,6 +195,7 @@ Test(broker_start, listener_zero)
 		_exit(sl_handoff_give(&handoff, &filter, 0, NULL) ? 99 : held_connect(1));
 	cr_assert_eq(sl_handoff_take(&handoff, 10000, &listener, NULL), 0);
 	cr_expect_eq(listener, 0);
+	held_start();
 	cr_assert_eq(sl_broker_add(held.broker, listener, 1, NULL), 0);
 	cr_assert_eq(sl_handoff_release(&handoff, NULL), 0);
 	cr_expect_eq(held_wait(pid), ECONNREFUSED);

@@ -233,8 +233,10 @@ Test(broker_wait, overload_denies)
 		sl_broker_tick(held.broker);
 	cr_expect_eq(status, 0);
 	cr_expect_eq(held_accepted(server), 0);
-	cr_expect_eq(held_count(SL_BROKER_OVERDUE), 4);
-	cr_expect_eq(held_count(SL_BROKER_OVERLOAD), 16);
+	/* On a slow machine a call may be overdue before its decision has begun. */
+	cr_expect_geq(held_count(SL_BROKER_OVERDUE), 4);
+	cr_expect_gt(held_count(SL_BROKER_OVERLOAD), 0);
+	cr_expect_eq(held_count(SL_BROKER_OVERDUE) + held_count(SL_BROKER_OVERLOAD), count);
 	cr_expect_eq(atomic_load(&marks->calls), 4);
 	atomic_store(&marks->go, 1);
 	held_balance();
