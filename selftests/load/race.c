@@ -57,12 +57,15 @@ static void tally(struct race *r, long rc)
 
 static int new_socket(int type)
 {
-	/* Ports of closed connections must not run out. */
+	const struct linger reset = { .l_onoff = 1 };
+	const struct timeval most = { .tv_usec = 200000 };
 	int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0 && type == SOCK_STREAM)
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
-			   sizeof(struct linger));
+	if (fd < 0 || type != SOCK_STREAM)
+		return fd;
+	/* Ports of closed connections must not run out, and a full queue must not hold it up. */
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
 	return fd;
 }
 
