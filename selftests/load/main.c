@@ -49,10 +49,10 @@
 #include "proc.h"
 
 static const struct sl_cmd *const tables[] = {
-	sl_tcp_cmds,        sl_server_cmds, sl_churn_cmds,  sl_pair_cmds,   sl_udp_cmds,
-	sl_udp_server_cmds, sl_raw_cmds,    sl_ping_cmds,   sl_packet_cmds, sl_tail_cmds,
-	sl_exec_cmds,       sl_fork_cmds,   sl_thread_cmds, sl_fd_cmds,
-	sl_do_cmds,         sl_race_cmds,
+	sl_tcp_cmds,    sl_server_cmds,     sl_churn_cmds, sl_pair_cmds,
+	sl_udp_cmds,    sl_udp_server_cmds, sl_raw_cmds,   sl_ping_cmds,
+	sl_packet_cmds, sl_tail_cmds,       sl_exec_cmds,  sl_fork_cmds,
+	sl_thread_cmds, sl_fd_cmds,         sl_do_cmds,    sl_race_cmds,
 };
 
 int sl_exit_code(int rc)
