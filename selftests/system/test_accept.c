@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "system/scale.h"
 #include "system/expect.h"
 #include "system/member.h"
 
@@ -147,7 +148,7 @@ static void expect_all_known(const struct serve *serve)
 	cr_expect_eq(serve->changed, 0, "%u answered otherwise when asked again", serve->changed);
 }
 
-#define CLIENTS 20000
+#define CLIENTS SCALED(20000)
 
 /* O1, O15: the client has usually exited by the time the server looks. */
 Test(accept, connect_and_exit, .init = world_up, .timeout = 600)

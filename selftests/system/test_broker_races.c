@@ -17,14 +17,15 @@
 #include "base/clock.h"
 #include "broker/probe.h"
 #include "kernel/cgroup.h"
+#include "system/scale.h"
 #include "system/held.h"
 
 #define REFUSED 1 /* a port where nobody listens: no backlog fills up */
-#define KILLS 10000
+#define KILLS SCALED(10000)
 /* Long enough for a call to be received on a busy machine. */
 #define ALARM_US 5000
 #define UNDER_ALARMS 50
-#define LISTENERS 10000
+#define LISTENERS SCALED(10000)
 
 static void down(void)
 {
@@ -325,7 +326,7 @@ Test(broker, this_kernel_keeps_answers)
 	if (!flags)
 		cr_skip_test("%s", why);
 	held_up(NULL);
-	cr_expect_eq(sl_probe_killable_race(20000, &lost, &err), 0, "%s", err.text);
+	cr_expect_eq(sl_probe_killable_race(SCALED(20000), &lost, &err), 0, "%s", err.text);
 	cr_expect_eq(lost, 0);
 }
 

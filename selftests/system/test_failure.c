@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "socket/sock_view.h"
+#include "system/scale.h"
 #include "system/expect.h"
 #include "system/member.h"
 
@@ -211,11 +212,11 @@ static void many(const char *kind)
 	struct load load;
 
 	for (unsigned int round = 1; round <= 2; round++) {
-		load_run(&load, INSIDE, "tcp-fail --kind %s --count 25000 --quiet --timeout 100",
-			 kind);
+		load_run(&load, INSIDE, "tcp-fail --kind %s --count %u --quiet --timeout 100",
+			 kind, SCALED(25000u));
 		load_free(&load);
 		expect_conserved(0);
-		cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), round * 25000);
+		cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), round * SCALED(25000));
 		cr_expect_eq(sl_tuples_count(world.set), 0);
 		cr_expect_eq(map_rows(SL_MAP_SOCKS_OVER), 0);
 		cr_expect_eq(live_socks(), 0);

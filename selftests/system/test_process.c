@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "system/scale.h"
 #include "system/expect.h"
 
 TestSuite(process, .init = world_up, .fini = world_down, .timeout = 120);
@@ -192,7 +193,7 @@ Test(process, threads_make_no_rows)
 	struct load load;
 	uint64_t made;
 
-	load_run(&load, INSIDE, "threads --count 1000000 --seconds 20 --timeout 110");
+	load_run(&load, INSIDE, "threads --count 1000000 --seconds %d --timeout 110", SCALED(20));
 	made = fact_u64(fact_next(&load, NULL, "total"), "threads");
 	cr_log_info("%llu threads", (unsigned long long)made);
 	cr_expect_gt(made, 0);
