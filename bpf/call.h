@@ -6,7 +6,8 @@
 #ifndef SLUICE_BPF_CALL_H
 #define SLUICE_BPF_CALL_H
 
-#include "verdict.h"
+#include "cgroup.h"
+#include "loopback.h"
 
 /*
  * Tells a denial of the calling task's call and sets its errno. Returns what the hook
@@ -37,16 +38,30 @@ static __always_inline bool type_mediated(struct bpf_sock *ctx)
 	       (ctx->protocol == IPPROTO_UDP || ctx->protocol == IPPROTO_UDPLITE);
 }
 
+/*
+ * The sandbox that decides a call. A task in its cgroup that is not known (no memory for
+ * its state) must not pass for nobody's: its cgroup names the sandbox.
+ */
+static __always_inline __u32 caller_sandbox(struct task_struct *task, const struct sl_owner *state)
+{
+	return state ? state->sandbox : task_cgroup_sandbox(task);
+}
+
 /* What the policy says of making such a socket; as the hook returns it. */
-static __always_inline int create_verdict(struct bpf_sock *ctx, __u32 sandbox, __u32 lineage)
+static __always_inline int create_verdict(struct bpf_sock *ctx, __u32 sandbox,
+					  const struct sl_owner *state)
 {
 	struct sl_guard *guard = guard_active(sandbox);
-	struct sl_decision_key key = { .sandbox = sandbox, .lineage = lineage };
+	struct sl_decision_key key = { .sandbox = sandbox };
 
 	if (!guard)
 		return 1;
+	if (state)
+		key.lineage = state->lineage;
 	if (guard->mode == SL_GUARD_FROZEN)
 		key.reason = SL_REASON_FROZEN;
+	else if (!state)
+		key.reason = SL_REASON_NO_IDENTITY;
 	else if (!type_mediated(ctx) && !(guard->flags & SL_GUARD_RAW))
 		key.reason = SL_REASON_FAMILY;
 	else
@@ -78,41 +93,6 @@ static __always_inline void remote_of(struct sl_endpoint *remote, struct bpf_soc
 	endpoint_v6(remote, addr_be, ctx->user_port);
 }
 
-/*
- * A loopback destination is the sandbox's own when a member serves it, or when nobody else
- * can: in a network namespace of its own.
- */
-static __always_inline bool own_loopback(struct bpf_sock_addr *ctx, const struct sl_endpoint *remote,
-					 struct sl_guard *guard, __u32 sandbox, bool udp)
-{
-	struct bpf_sock_tuple tuple = {};
-	__u32 size = sizeof(tuple.ipv4);
-	struct bpf_sock *listener;
-	struct sl_sock *rec;
-	bool own;
-
-	if (!endpoint_loopback(remote))
-		return false;
-	if (guard->flags & SL_GUARD_OWN_NETNS)
-		return true;
-	if (remote->addr_be[2] == V4_MAPPED) {
-		tuple.ipv4.daddr = remote->addr_be[3];
-		tuple.ipv4.dport = remote->port_be;
-	} else {
-		__builtin_memcpy(tuple.ipv6.daddr, remote->addr_be, sizeof(tuple.ipv6.daddr));
-		tuple.ipv6.dport = remote->port_be;
-		size = sizeof(tuple.ipv6);
-	}
-	listener = udp ? bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0) :
-			 bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
-	if (!listener)
-		return false;
-	rec = bpf_sk_storage_get(&adopted, listener, NULL, 0);
-	own = rec && rec->owner.sandbox == sandbox;
-	bpf_sk_release(listener);
-	return own;
-}
-
 /* No rule has allowed it, so no later policy takes it back. */
 static __always_inline void sock_own(struct sl_sock *rec)
 {
@@ -122,13 +102,12 @@ static __always_inline void sock_own(struct sl_sock *rec)
 
 /* What the policy says of this destination; as the hook returns it. */
 static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
-					  const struct sl_endpoint *remote)
+					  const struct sl_endpoint *remote,
+					  struct task_struct *task, const struct sl_owner *state)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct sl_owner *state = owner_state(task);
-	__u32 sandbox = state ? state->sandbox : rec ? rec->owner.sandbox : 0;
+	__u32 sandbox = !state && rec ? rec->owner.sandbox : caller_sandbox(task, state);
 	/* MPTCP joins are made by a kworker, for the socket's owner. */
-	struct sl_owner *who = state ?: rec && !task->mm ? &rec->owner : NULL;
+	const struct sl_owner *who = state ?: rec && !task->mm ? &rec->owner : NULL;
 	struct sl_guard *guard = guard_active(sandbox);
 	struct sl_decision_key key = {};
 	struct verdict v = {};

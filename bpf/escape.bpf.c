@@ -20,12 +20,13 @@ static __always_inline struct sl_owner *escaped(__u64 cookie)
 
 static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6)
 {
+	struct sl_owner *state = ctx->sk ? escaped(bpf_get_socket_cookie(ctx)) : NULL;
 	struct sl_endpoint remote;
 
-	if (!ctx->sk || !escaped(bpf_get_socket_cookie(ctx)))
+	if (!state)
 		return 1;
 	remote_of(&remote, ctx, v6);
-	return remote_verdict(ctx, NULL, &remote);
+	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state);
 }
 
 SEC("cgroup/connect4")
@@ -67,5 +68,5 @@ int on_escaped_create(struct bpf_sock *ctx)
 {
 	struct sl_owner *state = escaped(bpf_get_socket_cookie(ctx));
 
-	return state ? create_verdict(ctx, state->sandbox, state->lineage) : 1;
+	return state ? create_verdict(ctx, state->sandbox, state) : 1;
 }

@@ -9,11 +9,6 @@
 
 #include "lineage.h"
 
-/* Flags of an executable that has no name to match by. */
-#define EXE_NO_IDENTITY                                                                 \
-	(SL_EXE_MEMFD | SL_EXE_DELETED | SL_EXE_DETACHED | SL_EXE_TRUNCATED |           \
-	 SL_EXE_OUTSIDE | SL_EXE_UNSTABLE)
-
 /* Work space of one computation, in the scratch slot. */
 struct guard_work {
 	struct sl_guard_path path;
@@ -54,7 +49,7 @@ static __always_inline bool guard_identity(__u32 exe_id, __u32 lineage_flags)
 {
 	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &exe_id);
 
-	return exe && !(exe->key.flags & EXE_NO_IDENTITY) &&
+	return exe && !(exe->key.flags & SL_EXE_NAMELESS) &&
 	       !(lineage_flags & SL_LINEAGE_ELSEWHERE);
 }
 
@@ -114,6 +109,7 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 	struct sl_lineage *node = bpf_map_lookup_elem(&lineages, &lineage), *parent;
 	struct guard_work *work = guard_work(slot);
 	struct sl_guard_lineage *up;
+	long err;
 
 	if (!policy || !node || !work || bpf_map_lookup_elem(&guard_lineages, &key))
 		return 0;
@@ -133,8 +129,9 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 		guard_image(work, policy_id, policy, node);
 		guard_file(work, policy_id, node->key.exe);
 	}
-	if (bpf_map_update_elem(&guard_lineages, &key, &work->row, BPF_NOEXIST) == -7) /* E2BIG */
-		count(policy->sandbox, SL_COUNTER_GUARD_FULL);
+	err = bpf_map_update_elem(&guard_lineages, &key, &work->row, BPF_NOEXIST);
+	if (err && err != -17) /* EEXIST: user space, or another exec, was first */
+		count_map_error(policy->sandbox, SL_COUNTER_GUARD_FULL, err);
 	return 0;
 }
 

@@ -13,7 +13,7 @@
  * `current` is never read.
  */
 #include "kernel.h"
-#include "verdict.h"
+#include "loopback.h"
 
 #define IPV4_OPTION_END 0
 #define IPV4_OPTION_NOP 1
@@ -80,20 +80,26 @@ static __always_inline bool source_routed(struct __sk_buff *skb)
 	return (first & 15) > 5 && ipv4_source_routed(skb, first);
 }
 
-/* Whether what allowed the connection still does. */
-static __always_inline bool revoked(struct sl_sock *rec, struct sl_guard *guard)
+/*
+ * Whether the connection may not go on: what allowed it does not any more, or it is older
+ * than any policy and none would have allowed it.
+ */
+static __always_inline bool revoked(struct __sk_buff *skb, struct sl_sock *rec,
+				    struct sl_guard *guard)
 {
 	struct verdict v = { .policy = guard->policy };
-	__u8 transport = rec->type == SOCK_DGRAM ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP;
+	bool udp = rec->type == SOCK_DGRAM;
 
 	if (guard->mode == SL_GUARD_FROZEN)
 		return true;
-	if (guard->mode != SL_GUARD_ENFORCE || rec->policy == guard->policy || !rec->policy ||
+	if (guard->mode != SL_GUARD_ENFORCE || rec->policy == guard->policy ||
 	    !(rec->flags & SL_SOCK_CONNECTED) || (rec->flags & SL_SOCK_OWN) ||
-	    (guard->flags & SL_GUARD_KEEP))
+	    (rec->policy && (guard->flags & SL_GUARD_KEEP)))
 		return false;
-	verdict_rules(&v, rec->owner.lineage, transport, &rec->remote);
-	if (v.reason != SL_REASON_NONE)
+	verdict_rules(&v, rec->owner.lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
+		      &rec->remote);
+	if (v.reason != SL_REASON_NONE &&
+	    !own_loopback(skb, &rec->remote, guard, rec->owner.sandbox, udp))
 		return true;
 	rec->policy = guard->policy;
 	return false;
@@ -108,7 +114,7 @@ int on_guard_egress(struct __sk_buff *skb)
 	__u32 sandbox;
 
 	sk = sk ? bpf_sk_fullsock(sk) : NULL;
-	rec = sk ? sock_find(sk, bpf_get_socket_cookie(skb)) : NULL;
+	rec = sk ? sock_record(sk, bpf_get_socket_cookie(skb)) : NULL;
 	sandbox = rec ? rec->owner.sandbox : 0;
 	guard = bpf_map_lookup_elem(&guards, &sandbox);
 	/* Of packets that belong to nobody known only the route is looked at. */
@@ -118,7 +124,7 @@ int on_guard_egress(struct __sk_buff *skb)
 		count(sandbox, SL_COUNTER_SOURCE_ROUTED);
 		return rec && guard && guard->mode == SL_GUARD_AUDIT ? SKB_PASS : SKB_DROP;
 	}
-	if (!rec || !guard || !revoked(rec, guard))
+	if (!rec || !guard || !revoked(skb, rec, guard))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_REVOKED);
 	return SKB_DROP;
@@ -128,6 +134,7 @@ SEC("cgroup_skb/ingress")
 int on_guard_ingress(struct __sk_buff *skb)
 {
 	struct bpf_sock *sk = skb->sk;
+	struct mptcp_sock *msk;
 	struct sl_guard *guard;
 	struct sl_sock *rec;
 	__u32 sandbox;
@@ -135,7 +142,12 @@ int on_guard_ingress(struct __sk_buff *skb)
 	sk = sk ? bpf_sk_fullsock(sk) : NULL;
 	if (!sk || sk->state != TCP_LISTEN)
 		return SKB_PASS;
-	rec = bpf_sk_storage_get(&adopted, sk, NULL, 0);
+	/* What listens for MPTCP is a socket of the kernel's: the application's answers. */
+	msk = bpf_skc_to_mptcp_sock(sk);
+	if (msk)
+		rec = bpf_sk_storage_get(&adopted, msk, NULL, 0);
+	else
+		rec = bpf_sk_storage_get(&adopted, sk, NULL, 0);
 	if (!rec)
 		return SKB_PASS;
 	sandbox = rec->owner.sandbox;

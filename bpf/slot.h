@@ -104,10 +104,12 @@ static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 co
 static __always_inline struct sl_sock *over_new(__u64 cookie, __u32 sandbox)
 {
 	struct sl_sock empty = { .cookie = cookie };
+	long err;
 
 	count(sandbox, SL_COUNTER_SOCK_OVERFLOW);
-	if (bpf_map_update_elem(&socks_over, &cookie, &empty, BPF_NOEXIST)) {
-		count(sandbox, SL_COUNTER_SOCKS_FULL);
+	err = bpf_map_update_elem(&socks_over, &cookie, &empty, BPF_NOEXIST);
+	if (err) {
+		count_map_error(sandbox, SL_COUNTER_SOCKS_FULL, err);
 		return NULL;
 	}
 	return bpf_map_lookup_elem(&socks_over, &cookie);

@@ -31,13 +31,12 @@ static __always_inline struct sl_sock_more *sock_more_get(struct sl_sock *rec)
 }
 
 /*
- * The calling process becomes the owner. A creator other than it (or it before an exec)
+ * The calling process, whose state is given, becomes the owner. A creator other than it (or it before an exec)
  * stays known as the opener.
  */
-static __always_inline void sock_take(struct sl_sock *rec)
+static __always_inline void sock_take(struct sl_sock *rec, const struct sl_owner *state)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct sl_owner *state = owner_state(task);
 	struct sl_sock_more *more;
 
 	/* MPTCP joins are made by a kworker, which owns nothing. */

@@ -26,13 +26,12 @@ int on_sock_create(struct bpf_sock *ctx)
 	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct sl_sock *rec;
 
+	if (!create_verdict(ctx, caller_sandbox(task, state), state))
+		return 0;
 	if (!state) {
 		no_identity();
-		/* Nothing can be done with it: the other hooks know nobody either. */
 		return 1;
 	}
-	if (!create_verdict(ctx, state->sandbox, state->lineage))
-		return 0;
 	rec = slot_of(cookie);
 	if (!rec || !slot_take(rec))
 		rec = over_new(cookie, state->sandbox);
@@ -54,7 +53,8 @@ int on_sock_create(struct bpf_sock *ctx)
  * The record of the calling task's socket. The caller becomes its owner unless one of the
  * `settled` flags says that another has: who uses it later is its `user`.
  */
-static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u32 settled)
+static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, __u32 settled,
+						     const struct sl_owner *state)
 {
 	__u64 cookie = bpf_get_socket_cookie(ctx);
 	struct bpf_sock *sk = ctx->sk;
@@ -66,13 +66,14 @@ static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, 
 	rec = sock_record(sk, cookie);
 	if (rec) {
 		if (!(rec->flags & settled))
-			sock_take(rec);
+			sock_take(rec, state);
 		return rec;
 	}
-	if (!owner_now(&owner)) {
+	if (!state) {
 		no_identity();
 		return NULL;
 	}
+	owner_fill(&owner, state, bpf_get_current_task_btf());
 	rec = sock_adopt(sk, cookie, &owner, SL_SOCK_FOREIGN);
 	if (!rec)
 		return NULL;
@@ -86,11 +87,13 @@ static __always_inline struct sl_sock *sock_for_call(struct bpf_sock_addr *ctx, 
 
 static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 {
-	struct sl_sock *rec = sock_for_call(ctx, 0);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
+	struct sl_sock *rec = sock_for_call(ctx, 0, state);
 	struct sl_endpoint remote;
 
 	remote_of(&remote, ctx, v6);
-	if (!remote_verdict(ctx, rec, &remote))
+	if (!remote_verdict(ctx, rec, &remote, task, state))
 		return 0;
 	if (!rec)
 		return 1;
@@ -145,14 +148,16 @@ static __always_inline bool sock_new_peer(struct sl_sock *rec, const struct sl_e
 
 static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sl_owner *state = owner_state(task);
 	struct sl_endpoint remote;
 	struct sl_sock *rec;
 
 	remote_of(&remote, ctx, v6);
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
-	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT);
-	if (!remote_verdict(ctx, rec, &remote))
+	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT, state);
+	if (!remote_verdict(ctx, rec, &remote, task, state))
 		return 0;
 	if (!rec)
 		return 1;
@@ -184,7 +189,7 @@ static __always_inline struct sl_sock *sock_bound(struct bpf_sock *ctx)
 	if (!rec)
 		return NULL;
 	if (!(rec->flags & SL_SOCK_CONNECTED))
-		sock_take(rec);
+		sock_take(rec, owner_state(bpf_get_current_task_btf()));
 	sock_since(rec);
 	rec->flags |= SL_SOCK_BOUND;
 	return rec;

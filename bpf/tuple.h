@@ -37,17 +37,19 @@ static __noinline int tuple_publish_row(struct sl_sock *rec)
 {
 	struct sl_tuple_owner value;
 	struct sl_tuple tuple;
+	long err;
 
 	if (!rec)
 		return 0;
 	value.cookie = rec->cookie;
 	value.owner = rec->owner;
 	tuple_of(&tuple, rec);
-	if (!bpf_map_update_elem(&tuples, &tuple, &value, BPF_ANY)) {
+	err = bpf_map_update_elem(&tuples, &tuple, &value, BPF_ANY);
+	if (!err) {
 		rec->flags |= SL_SOCK_TUPLE_ROW;
 		return 1;
 	}
-	count(rec->owner.sandbox, SL_COUNTER_TUPLES_FULL);
+	count_map_error(rec->owner.sandbox, SL_COUNTER_TUPLES_FULL, err);
 	return 0;
 }
 

@@ -45,7 +45,6 @@ enum sl_counter_class {
 	X(CLOSED_DROPPED, RACE, "closed_dropped", "records not kept: a live socket has their slot")     \
 	X(SOCK_OVERFLOW, RACE, "sock_overflow", "sockets whose slot was taken by a live one")           \
 	X(TUPLE_OVERFLOW, RACE, "tuple_overflow", "connections whose bucket of tuples was full")        \
-	X(TUPLE_REPLACED, RACE, "tuple_replaced", "a tuple was reused before its old row had gone")     \
 	X(EXE_RACE, RACE, "exe_race", "two processes interned one executable at once")                  \
 	X(LINEAGE_RACE, RACE, "lineage_race", "two processes interned one lineage at once")             \
 	X(PATH_RETRY, RACE, "path_retry", "a path changed while it was read, and was read again")       \

@@ -22,6 +22,11 @@ enum sl_exe_flag {
 	SL_EXE_UNSTABLE = 1 << 6,  /* renamed while its path was read, several times */
 };
 
+/* Of one that has no name to match a policy's path by. */
+#define SL_EXE_NAMELESS                                                                 \
+	(SL_EXE_MEMFD | SL_EXE_DELETED | SL_EXE_DETACHED | SL_EXE_TRUNCATED |           \
+	 SL_EXE_OUTSIDE | SL_EXE_UNSTABLE)
+
 /* Path components that are walked before a path is cut (SL_EXE_TRUNCATED). */
 #define SL_PATH_STEPS 256
 

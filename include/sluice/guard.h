@@ -54,7 +54,7 @@ struct sl_guard {
 	__u32 mode;    /* enum sl_guard_mode */
 	__u32 flags;   /* enum sl_guard_flag */
 	__s32 deny_errno; /* positive */
-	__u32 mnt_ns;  /* inode number of the mount namespace whose paths the policy means */
+	__u32 mnt_ns;  /* inode number of the mount namespace whose paths policies mean */
 	__u32 thawed;  /* while frozen: the mode before, enum sl_guard_mode */
 };
 
@@ -101,7 +101,6 @@ struct sl_guard_lineage_key {
 
 enum sl_guard_lineage_flag {
 	SL_GUARD_NO_IDENTITY = 1 << 0, /* the leaf is no file that can be matched */
-	SL_GUARD_PENDING = 1 << 1,     /* user space must still look at the leaf (a digest) */
 };
 
 /* Value of hash `guard_lineages`. */

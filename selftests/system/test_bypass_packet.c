@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "guard/guard.h"
 #include "system/guarded.h"
 #include "system/member.h"
 
@@ -56,13 +57,13 @@ static bool reaches(const char *addr, unsigned int port)
 }
 
 /* B17: listening may be refused, or its clients get no answer. */
-static bool can_serve(const char *bind, const char *addr)
+static bool can_serve_as(const char *type, const char *bind, const char *addr)
 {
 	const char *line;
 	struct load load;
 	bool served;
 
-	load_start(&load, INSIDE, "do --until-eof socket=tcp %s listen", bind);
+	load_start(&load, INSIDE, "do --until-eof socket=%s %s listen", type, bind);
 	load_await(&load, "did", *bind ? 3 : 2);
 	line = did_line(&load, "listen", 0);
 	served = strcmp(did_errno(&load, "bind", 0), "EACCES") != 0 && fact_u64(line, "result") &&
@@ -70,6 +71,19 @@ static bool can_serve(const char *bind, const char *addr)
 	cr_expect_eq(load_end(&load), 0);
 	load_free(&load);
 	return served;
+}
+
+static bool can_serve(const char *bind, const char *addr)
+{
+	return can_serve_as("tcp", bind, addr);
+}
+
+/* What listens is a socket of the kernel's own, which plain TCP clients reach as well. */
+Test(bypass_packet, mptcp_listen)
+{
+	add_address(OUTER);
+	cr_expect_not(can_serve_as("mptcp", "bind=0.0.0.0:0", OUTER), "0.0.0.0");
+	cr_expect(can_serve_as("mptcp", "bind=127.0.0.1:0", "127.0.0.1"), "loopback");
 }
 
 Test(bypass_packet, listen_without_an_entry)
@@ -230,6 +244,42 @@ Test(bypass_packet, rule_removed_while_connected)
 	cr_expect_str_eq(did_errno(&lives, "send", 1), "0");
 	cr_expect_eq(recv(kept, &byte, 1, 0), 1, "what still has a rule lives");
 	/* Whatever the sender was told, nothing of it may arrive. */
+	cr_expect_leq(recv(served, &byte, 1, MSG_DONTWAIT), 0, "it goes on without a rule");
+	close(served);
+	close(kept);
+	kill(ends.pid, SIGKILL);
+	load_end(&ends);
+	cr_expect_eq(load_end(&lives), 0);
+	load_free(&ends);
+	load_free(&lives);
+}
+
+/*
+ * A policy that comes into force ends connections that are older and that it would not have
+ * allowed, and lives with the others; so does one that was loaded to observe.
+ */
+Test(bypass_packet, older_than_the_policy)
+{
+	struct sink *shut = &guarded.shut[OTHER_PORT];
+	struct load ends, lives;
+	char byte;
+	int served, kept;
+
+	cr_assert_eq(sl_guard_mode(world.set, world.sandbox, SL_GUARD_OBSERVE, NULL), 0);
+	load_start(&ends, INSIDE, "do --until-eof socket=tcp connect=%s send", shut->text);
+	load_start(&lives, INSIDE, "do --until-eof socket=tcp connect=%s send", guarded.open.text);
+	load_await(&ends, "did", 3);
+	load_await(&lives, "did", 3);
+	served = accept(shut->fd, NULL, NULL);
+	kept = accept(guarded.open.fd, NULL, NULL);
+	cr_expect_eq(recv(served, &byte, 1, 0), 1);
+	cr_expect_eq(recv(kept, &byte, 1, 0), 1);
+	cr_assert_eq(sl_guard_mode(world.set, world.sandbox, SL_GUARD_ENFORCE, NULL), 0);
+	cr_assert_eq(write(ends.in, "send\n", 5), 5);
+	cr_assert_eq(write(lives.in, "send\n", 5), 5);
+	load_await(&ends, "did", 4);
+	load_await(&lives, "did", 4);
+	cr_expect_eq(recv(kept, &byte, 1, 0), 1, "what a rule names lives");
 	cr_expect_leq(recv(served, &byte, 1, MSG_DONTWAIT), 0, "it goes on without a rule");
 	close(served);
 	close(kept);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "system/cli.h"
@@ -74,6 +75,40 @@ static uint64_t denied(const char *reason, const char *path, int64_t port)
 	}
 	free(text);
 	return sum;
+}
+
+static void write_script(char path[96], const char *name, unsigned int port)
+{
+	FILE *file;
+
+	snprintf(path, 96, "%s/%s", world.scratch, name);
+	file = fopen(path, "we");
+	cr_assert_not_null(file);
+	fprintf(file, "#!/usr/bin/bash\necho >/dev/tcp/127.0.0.1/%u && echo %s\n", port, name);
+	fclose(file);
+	cr_assert_eq(chmod(path, 0755), 0);
+}
+
+/* `script` narrows: the interpreter has the rule's bits for that script only. */
+Test(decision, script)
+{
+	char one[96], other[96], binaries[256], words[256];
+	struct load server;
+	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
+	struct cli cli;
+
+	write_script(one, "one", port);
+	write_script(other, "other", port);
+	snprintf(binaries, sizeof(binaries), "{path: /usr/bin/bash, script: %s}", one);
+	write_policy(port, binaries);
+	snprintf(words, sizeof(words), "%s; %s; true", one, other);
+	run_policy(&cli, words);
+	cr_expect_str_eq(cli.out, "one\n", "%s", cli.err);
+	cr_expect_eq(denied("binary", "/usr/bin/bash", port), 1);
+	cr_expect_eq(denied(NULL, NULL, 0), 1);
+	cli_free(&cli);
+	load_end(&server);
+	load_free(&server);
 }
 
 /* P1, P2, P3, P9 */

@@ -130,12 +130,12 @@ Test(policy_compile, what_user_space_has_to_add_is_told)
 	struct sl_compiled_needs needs;
 
 	policy_world_load(&plain, "version: 1\nnetwork_policies:\n  a: {binaries: [{path: /a}, "
-				  "{path: /b/**}]}\n");
+				  "{path: /b/**}, {path: /b, script: /c}]}\n");
 	sl_compiled_needs(plain.compiled, &needs);
 	cr_expect_not(needs.globs || needs.digests || needs.scripts);
 	policy_world_load(&more,
 			  "version: 1\nnetwork_policies:\n  a: {binaries: [{path: /a*}, "
-			  "{path: /b, script: /c}, {path: /d, sha256: "
+			  "{path: /b, script: /c*}, {path: /d, sha256: "
 			  "0000000000000000000000000000000000000000000000000000000000000000}]}\n");
 	sl_compiled_needs(more.compiled, &needs);
 	cr_expect(needs.globs && needs.digests && needs.scripts);

@@ -208,10 +208,8 @@ int sl_mediated_load(struct sl_mediated *m, struct sl_world *world, struct sl_er
 {
 	struct sl_guard_options options = { .mode = SL_GUARD_OBSERVE };
 	__u32 policy_id;
-	int rc = sl_guard_own_mnt_ns(&options.mnt_ns);
+	int rc;
 
-	if (rc)
-		return sl_err_sys(err, -rc, "can't tell the mount namespace");
 	rc = sl_guard_load(world->set, world->sandbox, m->compiled, &options, &policy_id, err);
 	if (rc)
 		return rc;

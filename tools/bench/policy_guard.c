@@ -83,10 +83,8 @@ static int load(struct run *run, struct box *box, struct sl_err *err)
 	struct sl_guard_options options = { .mode = SL_GUARD_ENFORCE };
 	uint64_t start;
 	__u32 policy_id;
-	int rc = sl_guard_own_mnt_ns(&options.mnt_ns);
+	int rc;
 
-	if (rc)
-		return sl_err_sys(err, -rc, "can't tell the mount namespace");
 	start = sl_bench_now_ns();
 	rc = sl_guard_load(run->world->set, box->sandbox, box->compiled, &options, &policy_id,
 			   err);

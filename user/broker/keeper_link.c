@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/fd_send.h"
 #include "broker/keeper_private.h"
 
 enum request_kind { REQUEST_HOLD, REQUEST_DROP };
@@ -29,30 +30,6 @@ void sl_keeper_close_all(struct sl_keeper_link *link)
 {
 	while (link->count)
 		sl_cleanup_fd(&link->listeners[--link->count].fd);
-}
-
-static int send_request(int sock, const struct request *request, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
-	struct iovec iov = { .iov_base = (void *)request, .iov_len = sizeof(*request) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	ssize_t n;
-
-	if (fd >= 0) {
-		struct cmsghdr *cmsg;
-
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
 }
 
 /* *fd is -1 when none came; the sender is our own child, so one is all there can be. */
@@ -140,7 +117,7 @@ static int ask(struct sl_keeper_link *link, enum request_kind kind, uint64_t tag
 	request.kind = kind;
 	request.tag = tag;
 	pthread_mutex_lock(&link->lock);
-	ret = send_request(link->sock, &request, fd);
+	ret = sl_fd_send(link->sock, &request, sizeof(request), fd);
 	if (!ret) {
 		do
 			n = recv(link->sock, &answer, sizeof(answer), 0);

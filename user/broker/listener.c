@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fd_send.h"
 #include "broker/notify.h"
 
 #define FDS_MAX 8 /* received at most; more are cut off by the kernel, and refused */
@@ -27,30 +28,6 @@ void sl_handoff_end(struct sl_handoff *h)
 {
 	sl_cleanup_fd(&h->parent);
 	sl_cleanup_fd(&h->child);
-}
-
-/* The child's message: an error, or code 0 and the listener if there is one. */
-static int send_result(int sock, struct sl_err *result, int listener)
-{
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = { 0 };
-	struct iovec iov = { .iov_base = result, .iov_len = sizeof(*result) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *cmsg;
-	ssize_t n;
-
-	if (listener >= 0) {
-		msg.msg_control = control;
-		msg.msg_controllen = sizeof(control);
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(cmsg), &listener, sizeof(int));
-	}
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
 }
 
 static int await_release(int sock, struct sl_err *err)
@@ -75,7 +52,8 @@ int sl_handoff_give(struct sl_handoff *h, const struct sl_filter *filter, unsign
 
 	sl_cleanup_fd(&h->parent);
 	ret = sl_filter_install(filter, flags, &listener, &result);
-	sent = send_result(h->child, &result, listener);
+	/* An error, or code 0 and the listener if there is one. */
+	sent = sl_fd_send(h->child, &result, sizeof(result), listener);
 	if (ret) {
 		if (err)
 			*err = result;

@@ -28,23 +28,6 @@ void sl_apply_free(struct sl_apply **apply)
 	*apply = NULL;
 }
 
-static int refuse_holds(const struct sl_apply *apply, struct sl_err *err)
-{
-	struct sl_compiled_needs needs;
-	const char *what;
-
-	sl_compiled_needs(apply->compiled, &needs);
-	if (!needs.globs && !needs.digests && !needs.scripts)
-		return 0;
-	what = needs.digests ? "pins digests (sha256)"
-	       : needs.globs ? "has wildcards within a path"
-			     : "has wildcards within a script's path";
-	sl_err_set(err, ENOTSUP, "'%s' %s: somebody has to look at each file before it runs",
-		   apply->policy->file, what);
-	return sl_err_hint(err, "an attached sandbox has nobody for that: use exact paths or "
-				"prefixes that end in /**, or 'sluice run --policy'");
-}
-
 static int resolve(struct sl_apply *apply, struct sl_err *err)
 {
 	struct sl_names_report report;
@@ -53,11 +36,7 @@ static int resolve(struct sl_apply *apply, struct sl_err *err)
 	rc = rc ?: sl_names_resolve(apply->names, &report);
 	if (rc)
 		return sl_err_sys(err, -rc, "names");
-	if (report.failed)
-		sl_log_warning("%zu of %zu names have no address now, first '%s': %s", report.failed,
-			       report.names, report.first_failed, report.first_error);
-	if (report.wildcards)
-		sl_log_warning("names with a wildcard match nothing yet: they need policy DNS");
+	sl_names_tell(&report);
 	if (report.names)
 		sl_log_notice("names were looked up now, and are not again: load the policy anew "
 			      "when addresses have changed");
@@ -73,7 +52,7 @@ int sl_apply_open(struct sl_apply **out, const char *file, struct sl_err *err)
 		return sl_err_sys(err, ENOMEM, "policy");
 	rc = sl_policy_load_file(&apply->policy, file, err);
 	rc = rc ?: sl_compiled_new(&apply->compiled, apply->policy, err);
-	rc = rc ?: refuse_holds(apply, err);
+	rc = rc ?: sl_guard_supports(apply->compiled, false, err);
 	rc = rc ?: resolve(apply, err);
 	if (rc)
 		return rc;
@@ -107,7 +86,6 @@ int sl_apply_load(struct sl_apply *apply, struct sl_set *set, unsigned int sandb
 	struct sl_guard guard;
 	int rc = sl_guard_read(set, sandbox, &guard);
 
-	rc = rc ?: sl_guard_own_mnt_ns(&options.mnt_ns);
 	if (rc)
 		return sl_err_sys(err, -rc, "can't read the guard of sandbox %u", sandbox);
 	options.mode = choose_mode(apply, &guard, mode);

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include <bpf/bpf.h>
 
@@ -37,6 +36,37 @@ int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const voi
 			return errno == ENOSPC ? -E2BIG : -errno;
 		poll(NULL, 0, PUT_PAUSE_MS);
 	}
+}
+
+static bool any_bit(const struct sl_bits *bits)
+{
+	for (int i = 0; i < SL_POLICY_WORDS; i++)
+		if (bits->word[i])
+			return true;
+	return false;
+}
+
+int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_err *err)
+{
+	const char *file = sl_compiled_policy(compiled)->file;
+	struct sl_compiled_needs needs;
+
+	sl_compiled_needs(compiled, &needs);
+	if (any_bit(sl_compiled_strict_bits(compiled))) {
+		sl_err_set(err, ENOTSUP, "'%s' has `strict` binaries: not supported yet", file);
+		return sl_err_hint(err, "without it, an allowed binary may be made to run other code");
+	}
+	if (needs.scripts) {
+		sl_err_set(err, ENOTSUP, "'%s' has wildcards within a script's path: not supported "
+					 "yet", file);
+		return sl_err_hint(err, "use exact paths, or prefixes that end in /**, for scripts");
+	}
+	if (holds || (!needs.globs && !needs.digests))
+		return 0;
+	sl_err_set(err, ENOTSUP, "'%s' %s: somebody has to look at each file before it runs", file,
+		   needs.digests ? "pins digests (sha256)" : "has wildcards within a path");
+	return sl_err_hint(err, "an attached sandbox has nobody for that: use exact paths or "
+				"prefixes that end in /**, or 'sluice run --policy'");
 }
 
 struct load {
@@ -203,8 +233,7 @@ static int put_all(struct load *load, unsigned int sandbox)
 	};
 	int rc = 0;
 
-	for (int i = 0; i < SL_POLICY_WORDS; i++)
-		policy.has_scripts |= policy.script_bits.word[i] != 0;
+	policy.has_scripts = any_bit(&policy.script_bits);
 	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
 		rc = sl_compiled_paths_each(load->compiled, load->table, put_path, load);
 	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
@@ -292,7 +321,6 @@ static int switch_to(const struct load *load, unsigned int sandbox,
 	if (rc)
 		return rc;
 	guard.pending = load->id;
-	guard.mnt_ns = options->mnt_ns;
 	rc = guard_write(load->set, sandbox, &guard);
 	rc = rc ?: sl_guard_lineages(load->set, load->id, load->compiled);
 	if (rc)
@@ -364,12 +392,20 @@ int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode m
 	if (!rc && !guard.policy && mode != SL_GUARD_OBSERVE && mode != SL_GUARD_FROZEN)
 		return sl_err_set(err, ENOENT, "sandbox %u has no policy to %s", sandbox,
 				  sl_guard_mode_name(mode));
+	/* A policy that was loaded to observe has attached nothing that enforces. */
+	if (!rc && mode != SL_GUARD_OBSERVE) {
+		rc = sl_sandbox_guard(set, sandbox, err);
+		if (rc)
+			return rc;
+	}
 	if (!rc) {
 		if (mode == SL_GUARD_FROZEN && guard.mode != SL_GUARD_FROZEN)
 			guard.thawed = guard.mode;
 		guard.mode = mode;
 		rc = guard_write(set, sandbox, &guard);
 	}
+	if (!rc && mode == SL_GUARD_OBSERVE)
+		sl_sandbox_unguard(set, sandbox);
 	return rc ? sl_err_sys(err, -rc, "can't change the mode of sandbox %u", sandbox) : 0;
 }
 
@@ -391,14 +427,4 @@ int sl_guard_forget(struct sl_set *set, unsigned int sandbox)
 	int rc = guard_write(set, sandbox, &none);
 
 	return rc ? rc : delete_others(&others);
-}
-
-int sl_guard_own_mnt_ns(__u32 *out)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/mnt", &st))
-		return -errno;
-	*out = (__u32)st.st_ino;
-	return 0;
 }

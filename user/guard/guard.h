@@ -25,11 +25,16 @@ struct sl_guard_options {
 	enum sl_guard_mode mode;
 	unsigned int flags; /* enum sl_guard_flag */
 	int deny_errno;     /* positive; 0: EACCES */
-	__u32 mnt_ns;       /* whose paths are meant; 0: whatever namespace */
 	/* Called when all rows but leases are there, before the switch. May be NULL. */
 	int (*prepare)(struct sl_set *set, __u32 policy_id, void *arg, struct sl_err *err);
 	void *arg;
 };
+
+/*
+ * Whether the guard can do all that the policy asks for; `holds`: exec is held, and looked
+ * at (guard/files.h). -ENOTSUP with err: nothing weaker than asked is ever loaded.
+ */
+int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_err *err);
 
 /*
  * -E2BIG with err: a map is too small for the policy. On any error what was in force still
@@ -65,9 +70,6 @@ int sl_guard_read(struct sl_set *set, unsigned int sandbox, struct sl_guard *out
 
 /* Removes all policies of a sandbox whose programs are detached. */
 int sl_guard_forget(struct sl_set *set, unsigned int sandbox);
-
-/* Inode number of this process' mount namespace, for sl_guard_options.mnt_ns. */
-int sl_guard_own_mnt_ns(__u32 *out);
 
 const char *sl_guard_mode_name(enum sl_guard_mode mode);
 

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/log.h"
 
 /* Addresses of one name that count: a resolver may answer with many. */
 #define ADDRESSES_MAX 64
@@ -134,6 +135,16 @@ int sl_names_resolve(struct sl_names *names, struct sl_names_report *report)
 		report->addresses += name[i].count;
 	}
 	return 0;
+}
+
+void sl_names_tell(const struct sl_names_report *report)
+{
+	if (report->failed)
+		sl_log_warning("%zu of %zu names have no address now, first '%s': %s",
+			       report->failed, report->names, report->first_failed,
+			       report->first_error);
+	if (report->wildcards)
+		sl_log_warning("names with a wildcard match nothing yet: they need policy DNS");
 }
 
 static bool known(const struct sl_array *addrs, const struct sl_addr *addr)

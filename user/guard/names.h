@@ -34,6 +34,9 @@ void sl_names_free(struct sl_names **names);
 /* Looks up, without touching compiled policy or guard: may take long. 0 or -ENOMEM. */
 int sl_names_resolve(struct sl_names *names, struct sl_names_report *report);
 
+/* Warns of what a report says did not work. */
+void sl_names_tell(const struct sl_names_report *report);
+
 /* Tells the guard what has changed since the last time. 0 or -errno with err. */
 int sl_names_apply(struct sl_names *names, struct sl_set *set, __u32 policy_id,
 		   struct sl_err *err);

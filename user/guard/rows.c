@@ -43,12 +43,10 @@ static void add_linked(const struct lineages *l, const struct sl_image *image,
 static int image_bits(const struct lineages *l, const struct sl_lineage *node,
 		      struct sl_image_bits *out)
 {
-	const unsigned int nameless = SL_EXE_MEMFD | SL_EXE_DELETED | SL_EXE_DETACHED |
-				      SL_EXE_TRUNCATED | SL_EXE_OUTSIDE | SL_EXE_UNSTABLE;
 	struct sl_image image = { 0 };
 	int rc = sl_exe_by_id(l->set, node->key.exe, &l->exe[0]);
 
-	if (!rc && !(l->exe[0].key.flags & nameless) && !(node->key.flags & SL_LINEAGE_ELSEWHERE))
+	if (!rc && !(l->exe[0].key.flags & SL_EXE_NAMELESS) && !(node->key.flags & SL_LINEAGE_ELSEWHERE))
 		image.path = l->exe[0].path;
 	if (node->key.script && !sl_exe_by_id(l->set, node->key.script, &l->exe[1]))
 		image.script = l->exe[1].path;

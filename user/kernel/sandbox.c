@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -116,16 +117,32 @@ static int counters_reset(const struct sl_set *set, __u32 id)
 	return bpf_map_update_elem(set->maps[SL_MAP_COUNTERS], &id, zero, BPF_ANY) ? -errno : 0;
 }
 
+/* Inode number of this process' mount namespace. */
+static int own_mnt_ns(__u32 *out)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/mnt", &st))
+		return -errno;
+	*out = (__u32)st.st_ino;
+	return 0;
+}
+
 /* Says who the sandbox is, so tracepoints recognise members; then seeds those there. */
 static int sandbox_publish(const struct sl_set *set, const struct sl_sandbox *sandbox)
 {
-	const struct sl_guard no_policy = { 0 };
+	struct sl_guard no_policy = { 0 };
 	__u64 cgroup_id = sandbox->cgroup_id;
 	int rc = counters_reset(set, sandbox->id);
 
+	rc = rc ?: own_mnt_ns(&no_policy.mnt_ns);
 	if (rc)
 		return rc;
-	/* Ids are used again: what the last one left must not hold for this one. */
+	/*
+	 * Ids are used again: what the last one left must not hold for this one. The mount
+	 * namespace is known from the start: what members execute in another one before there
+	 * is a policy must not match it either.
+	 */
 	if (bpf_map_update_elem(set->maps[SL_MAP_GUARDS], &sandbox->id, &no_policy, BPF_ANY))
 		return -errno;
 	if (bpf_map_update_elem(set->maps[SL_MAP_SANDBOXES], &sandbox->id, sandbox, BPF_NOEXIST))

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "kernel/cgroup.h"
@@ -37,20 +38,36 @@ static int attach_kind(const struct sl_set *set, enum sl_prog_when when, const c
 	return 0;
 }
 
-void sl_root_detach(const char *set_dir)
+/* Ends the links of one kind now, and their pins. */
+static void detach_kind(const char *set_dir, const char *sub, enum sl_prog_when when)
 {
 	char path[PATH_MAX];
 
 	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++) {
 		_cleanup_fd_ int fd = -1;
 
-		if (sl_cgroup_progs[i].when != SL_PROG_ROOT ||
-		    sl_set_path(path, set_dir, SL_SET_LINKS, sl_cgroup_progs[i].name))
+		if (sl_cgroup_progs[i].when != when ||
+		    sl_set_path(path, set_dir, sub, sl_cgroup_progs[i].name))
 			continue;
 		fd = bpf_obj_get(path);
-		if (fd >= 0)
-			bpf_link_detach(fd);
+		if (fd < 0)
+			continue;
+		bpf_link_detach(fd);
+		unlink(path);
 	}
+}
+
+void sl_root_detach(const char *set_dir)
+{
+	detach_kind(set_dir, SL_SET_LINKS, SL_PROG_ROOT);
+}
+
+void sl_sandbox_unguard(struct sl_set *set, unsigned int id)
+{
+	char sub[32];
+
+	snprintf(sub, sizeof(sub), SL_SET_SANDBOXES "/%u", id);
+	detach_kind(set->dir, sub, SL_PROG_GUARD);
 }
 
 /*

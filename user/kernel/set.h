@@ -132,6 +132,13 @@ int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, 
  */
 int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err);
 
+/*
+ * Takes the programs off the sandbox's packets, once it only observes: they cost each of
+ * them. Those at the root stay as long as the set does, since another sandbox may be about
+ * to need them.
+ */
+void sl_sandbox_unguard(struct sl_set *set, unsigned int id);
+
 /* Removes the cgroup links, then the sandbox's rows. -ENOENT when there is none. */
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err);
 

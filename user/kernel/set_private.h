@@ -72,7 +72,7 @@ void sl_set_slots_unmap(struct sl_set *set);
 int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog,
 		      const char *dir, int cgroup);
 
-/* Ends the root's links now; what is left goes with the pins. */
+/* Ends the root's links now, so that the host's calls don't wait for a worker to do it. */
 void sl_root_detach(const char *set_dir);
 
 /* bpf(2)'s look-up: 0 or -errno. */

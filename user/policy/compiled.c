@@ -24,13 +24,9 @@ const struct sl_bits *sl_compiled_strict_bits(const struct sl_compiled *compiled
 
 void sl_compiled_needs(const struct sl_compiled *compiled, struct sl_compiled_needs *out)
 {
-	out->globs = false;
-	for (int table = 0; table < SL_PATHS_MAX; table++)
-		out->globs = out->globs || compiled->paths[table].grants[SL_PATH_GLOB].count > 0;
+	out->globs = compiled->paths[SL_PATHS_EXE].grants[SL_PATH_GLOB].count > 0;
+	out->scripts = compiled->paths[SL_PATHS_SCRIPT].grants[SL_PATH_GLOB].count > 0;
 	out->digests = compiled->pins.count > 0;
-	out->scripts = compiled->paths[SL_PATHS_SCRIPT].grants[SL_PATH_EXACT].count > 0 ||
-		       compiled->paths[SL_PATHS_SCRIPT].grants[SL_PATH_PREFIX].count > 0 ||
-		       compiled->paths[SL_PATHS_SCRIPT].grants[SL_PATH_GLOB].count > 0;
 }
 
 int sl_compiled_paths_each(const struct sl_compiled *compiled, enum sl_path_table table,

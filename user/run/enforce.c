@@ -53,18 +53,13 @@ void sl_enforce_free(struct sl_enforce **enforce)
 	*enforce = NULL;
 }
 
-/* What only user space can match needs exec to be held; what it can't yet is refused. */
-static int choose_hold(struct sl_enforce *e, struct sl_err *err)
+/* What only user space can match needs exec to be held. */
+static void choose_hold(struct sl_enforce *e)
 {
 	struct sl_compiled_needs needs;
 
 	sl_compiled_needs(e->compiled, &needs);
 	e->hold_exec |= needs.globs || needs.digests;
-	if (!needs.scripts)
-		return 0;
-	sl_err_set(err, ENOTSUP, "'%s' has scripts with wildcards: not supported yet",
-		   e->policy->file);
-	return sl_err_hint(err, "use exact paths, or prefixes that end in /**, for scripts");
 }
 
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
@@ -80,9 +75,10 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	e->hold_exec = options->hold_exec;
 	rc = sl_policy_load_file(&e->policy, options->file, err);
 	rc = rc ?: sl_compiled_new(&e->compiled, e->policy, err);
-	rc = rc ?: choose_hold(e, err);
+	rc = rc ?: sl_guard_supports(e->compiled, true, err);
 	if (rc)
 		return rc;
+	choose_hold(e);
 	rc = sl_names_new(&e->names, e->compiled);
 	if (rc)
 		return sl_err_sys(err, -rc, "policy");
@@ -101,11 +97,8 @@ static int refresh(struct sl_enforce *e, bool first, struct sl_err *err)
 
 	if (rc)
 		return sl_err_sys(err, -rc, "names");
-	if (first && report.failed)
-		sl_log_warning("%zu of %zu names have no address now, first '%s': %s", report.failed,
-			       report.names, report.first_failed, report.first_error);
-	if (first && report.wildcards)
-		sl_log_warning("names with a wildcard match nothing yet: they need policy DNS");
+	if (first)
+		sl_names_tell(&report);
 	pthread_mutex_lock(&e->lock);
 	rc = sl_names_apply(e->names, e->set, e->policy_id, err);
 	pthread_mutex_unlock(&e->lock);
@@ -138,10 +131,8 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 		     struct sl_err *err)
 {
 	struct sl_guard_options options = { .mode = e->mode };
-	int rc = sl_guard_own_mnt_ns(&options.mnt_ns);
+	int rc;
 
-	if (rc)
-		return sl_err_sys(err, -rc, "can't tell the mount namespace");
 	if (e->policy->keep_established)
 		options.flags |= SL_GUARD_KEEP;
 	e->set = set;
