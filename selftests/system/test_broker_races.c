@@ -37,6 +37,7 @@ TestSuite(broker, .fini = down, .timeout = 600);
 static void kill_it(const struct sl_call *call, struct sl_answer *answer)
 {
 	answer->go_on = true;
+	atomic_fetch_add(&marks->calls, 1);
 	/* Every second one dies with its call received; the others somewhere before. */
 	if (call->tid & 1) {
 		_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, call->tid, 0);
@@ -48,13 +49,17 @@ static void kill_it(const struct sl_call *call, struct sl_answer *answer)
 	}
 }
 
-/* N1. Forks children that connect for ever, and kills each after a moment of its own. */
+/*
+ * N1. Forks children that connect for ever, and kills every second one once a call of it is
+ * in hand, the others after a moment of their own, which may be before it was received.
+ */
 static int kill_connecting(void *arg)
 {
 	unsigned int count = *(unsigned int *)arg;
 
 	for (unsigned int i = 0; i < count; i++) {
 		unsigned int before = atomic_load(&marks->ack);
+		unsigned int in_hand = atomic_load(&marks->calls);
 		pid_t pid = fork();
 
 		while (!pid) {
@@ -62,6 +67,8 @@ static int kill_connecting(void *arg)
 			held_connect(REFUSED);
 		}
 		while (atomic_load(&marks->ack) == before)
+			sched_yield();
+		while (i & 1 && atomic_load(&marks->calls) == in_hand)
 			sched_yield();
 		for (unsigned int spin = 0; spin < i % 200 * 50; spin++)
 			atomic_thread_fence(memory_order_seq_cst);
