@@ -10,9 +10,9 @@
 
 #include "sock.h"
 
-#define TCP_FIN_SENT_STATES                                                     \
-	(1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 | 1 << TCP_TIME_WAIT |         \
-	 1 << TCP_LAST_ACK | 1 << TCP_CLOSING)
+#define TCP_FIN_SENT_STATES                                                                 \
+	(1 << TCP_FIN_WAIT1 | 1 << TCP_FIN_WAIT2 | 1 << TCP_TIME_WAIT | 1 << TCP_LAST_ACK | \
+	 1 << TCP_CLOSING)
 
 /* enum sock_flags (include/net/sock.h): set by tcp_fin() alone for a full TCP socket. */
 #define SOCK_DONE_BIT (1 << 1)

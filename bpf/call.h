@@ -123,8 +123,7 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	else if (own_loopback(ctx, remote, guard, sandbox, udp))
 		sock_own(rec);
 	else
-		verdict_rules(&v, who->lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
-			      remote);
+		verdict_rules(&v, who->lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP, remote);
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
 		if (rec)

@@ -70,8 +70,8 @@ static __always_inline bool exe_take(struct scratch *s, __u32 slot, __u32 id)
 	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &id);
 	struct exe_compare c = { .slot = slot, .id = id, .equal = 1 };
 
-	if (!exe || !exe_key_equal(&exe->key, &s->exe.key) ||
-	    exe->path_len != s->exe.path_len || exe->root_off != s->exe.root_off)
+	if (!exe || !exe_key_equal(&exe->key, &s->exe.key) || exe->path_len != s->exe.path_len ||
+	    exe->root_off != s->exe.root_off)
 		return false;
 	bpf_loop((s->exe.path_len + 7) / 8, exe_compare_step, &c, 0);
 	if (c.equal)

@@ -55,7 +55,8 @@ static __always_inline bool guard_identity(__u32 exe_id, __u32 lineage_flags)
 
 /* Adds what the image itself earns. */
 static __always_inline void guard_image(struct guard_work *work, __u32 id,
-					struct sl_guard_policy *policy, const struct sl_lineage *node)
+					struct sl_guard_policy *policy,
+					const struct sl_lineage *node)
 {
 	struct sl_grant *grant = guard_grant(work, id, SL_GUARD_TABLE_EXE, node->key.exe);
 	struct sl_grant *script = NULL;
@@ -158,7 +159,8 @@ static __always_inline __u32 guard_elsewhere(__u32 sandbox, struct task_struct *
 {
 	struct sl_guard *guard = bpf_map_lookup_elem(&guards, &sandbox);
 
-	if (!guard || !guard->mnt_ns || BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum) == guard->mnt_ns)
+	if (!guard || !guard->mnt_ns ||
+	    BPF_CORE_READ(task, nsproxy, mnt_ns, ns.inum) == guard->mnt_ns)
 		return 0;
 	return SL_LINEAGE_ELSEWHERE;
 }

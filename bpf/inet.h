@@ -66,8 +66,7 @@ static __always_inline bool endpoint_empty(const struct sl_endpoint *ep)
 	return !ep->port_be && !ep->addr_be[3] && !ep->addr_be[1] && !ep->addr_be[0];
 }
 
-static __always_inline bool endpoint_equal(const struct sl_endpoint *a,
-					   const struct sl_endpoint *b)
+static __always_inline bool endpoint_equal(const struct sl_endpoint *a, const struct sl_endpoint *b)
 {
 	return a->addr_be[3] == b->addr_be[3] && a->port_be == b->port_be &&
 	       a->addr_be[2] == b->addr_be[2] && a->addr_be[1] == b->addr_be[1] &&

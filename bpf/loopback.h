@@ -30,8 +30,8 @@ static __always_inline bool own_loopback(void *ctx, const struct sl_endpoint *re
 		tuple.ipv6.dport = remote->port_be;
 		size = sizeof(tuple.ipv6);
 	}
-	listener = udp ? bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0) :
-			 bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	listener = udp ? bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0)
+		       : bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
 	if (!listener)
 		return false;
 	rec = bpf_sk_storage_get(&adopted, listener, NULL, 0);

@@ -150,8 +150,8 @@ static long path_hash_step(__u32 word, void *data)
 
 	if (!s)
 		return 1;
-	h->hash = sl_path_hash_word(h->hash,
-				    *(__u64 *)&s->exe.path[(word * 8) & (SL_PATH_MAX - 1)]);
+	h->hash =
+		sl_path_hash_word(h->hash, *(__u64 *)&s->exe.path[(word * 8) & (SL_PATH_MAX - 1)]);
 	return 0;
 }
 

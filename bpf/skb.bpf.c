@@ -7,7 +7,7 @@
 #include "kernel.h"
 #include "sock.h"
 
-#define IPV4_HEADER_BYTES(first) (((first) & 15) * 4)
+#define IPV4_HEADER_BYTES(first) (((first)&15) * 4)
 #define IPV6_HEADER_BYTES 40
 #define UDP_HEADER_BYTES 8
 

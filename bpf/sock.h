@@ -130,8 +130,7 @@ static __always_inline void sock_init(struct sl_sock *rec, __u64 cookie, __u32 f
 static __always_inline struct sl_sock *sock_adopt(void *sk, __u64 cookie,
 						  const struct sl_owner *owner, __u32 flags)
 {
-	struct sl_sock *rec = bpf_sk_storage_get(&adopted, sk, NULL,
-						 BPF_SK_STORAGE_GET_F_CREATE);
+	struct sl_sock *rec = bpf_sk_storage_get(&adopted, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 
 	if (!rec) {
 		count(owner->sandbox, SL_COUNTER_SOCK_NOMEM);

@@ -11,20 +11,20 @@
 
 #include "counter.h"
 
-#define TRAMPOLINE(tracepoint)                                      \
-	struct {                                                    \
-		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);              \
-		__uint(max_entries, 1);                             \
-		__type(key, __u32);                                 \
-		__type(value, __u32);                               \
-	} jump_##tracepoint SEC(".maps");                           \
-                                                                    \
-	SEC("tp_btf/" #tracepoint)                                  \
-	int enter_##tracepoint(void *ctx)                           \
-	{                                                           \
-		bpf_tail_call(ctx, &jump_##tracepoint, 0);          \
-		count(0, SL_COUNTER_PROG_MISSING);                  \
-		return 0;                                           \
+#define TRAMPOLINE(tracepoint)                             \
+	struct {                                           \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);     \
+		__uint(max_entries, 1);                    \
+		__type(key, __u32);                        \
+		__type(value, __u32);                      \
+	} jump_##tracepoint SEC(".maps");                  \
+                                                           \
+	SEC("tp_btf/" #tracepoint)                         \
+	int enter_##tracepoint(void *ctx)                  \
+	{                                                  \
+		bpf_tail_call(ctx, &jump_##tracepoint, 0); \
+		count(0, SL_COUNTER_PROG_MISSING);         \
+		return 0;                                  \
 	}
 
 #endif

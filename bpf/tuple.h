@@ -9,9 +9,8 @@
 
 #include "slot.h"
 
-static __always_inline struct sl_tuple_bucket *tuple_bucket(__u64 netns_cookie,
-							    const struct sl_endpoint *local,
-							    const struct sl_endpoint *remote)
+static __always_inline struct sl_tuple_bucket *
+tuple_bucket(__u64 netns_cookie, const struct sl_endpoint *local, const struct sl_endpoint *remote)
 {
 	struct sl_config *cfg = config_get();
 	__u32 index;
@@ -55,8 +54,7 @@ static __noinline int tuple_publish_row(struct sl_sock *rec)
 
 static __always_inline bool tuple_publish_bucket(struct sl_sock *rec)
 {
-	struct sl_tuple_bucket *bucket = tuple_bucket(rec->netns_cookie, &rec->local,
-						      &rec->remote);
+	struct sl_tuple_bucket *bucket = tuple_bucket(rec->netns_cookie, &rec->local, &rec->remote);
 
 	if (!bucket)
 		return false;
@@ -124,8 +122,8 @@ static __always_inline struct sl_sock *tuple_later(struct sl_sock *a, struct sl_
 }
 
 static __always_inline struct sl_sock *tuple_match(__u64 cookie, __u64 netns_cookie,
-						    const struct sl_endpoint *local,
-						    const struct sl_endpoint *remote)
+						   const struct sl_endpoint *local,
+						   const struct sl_endpoint *remote)
 {
 	struct sl_sock *rec = cookie ? sock_by_cookie(cookie) : NULL;
 
@@ -136,9 +134,8 @@ static __always_inline struct sl_sock *tuple_match(__u64 cookie, __u64 netns_coo
 }
 
 /* The owner of the connection with these ends, as seen from `local`; live ones first. */
-static __always_inline struct sl_owner *tuple_owner(__u64 netns_cookie,
-						    const struct sl_endpoint *local,
-						    const struct sl_endpoint *remote)
+static __always_inline struct sl_owner *
+tuple_owner(__u64 netns_cookie, const struct sl_endpoint *local, const struct sl_endpoint *remote)
 {
 	struct sl_tuple_bucket *bucket = tuple_bucket(netns_cookie, local, remote);
 	struct sl_tuple tuple = { .netns_cookie = netns_cookie, .protocol = IPPROTO_TCP };

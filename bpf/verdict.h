@@ -132,9 +132,8 @@ static __always_inline void decision_owner(struct sl_owner *out, const struct sl
 }
 
 /* The row of decisions like this one; made if there is none. NULL: no memory. */
-static __always_inline struct sl_decision_row *decision_row(struct sl_decision_key *key,
-							    const struct sl_owner *owner,
-							    __u32 class_id, __u64 now)
+static __always_inline struct sl_decision_row *
+decision_row(struct sl_decision_key *key, const struct sl_owner *owner, __u32 class_id, __u64 now)
 {
 	struct sl_decision_row *row = bpf_map_lookup_elem(&decisions, key), fresh;
 

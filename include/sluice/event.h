@@ -11,26 +11,26 @@
 #include <sluice/sock.h>
 
 /* X(NAME, "name"): NAME makes SL_EVENT_NAME, "name" is what JSON and counters say. */
-#define SL_EVENT_KINDS(X)           \
-	X(NONE, "none")             \
-	X(ENTER, "enter")           \
-	X(FORK, "fork")             \
-	X(EXEC, "exec")             \
-	X(EXIT, "exit")             \
-	X(OPEN, "open")             \
-	X(CONNECT, "connect")       \
-	X(SEND, "send")             \
-	X(LISTEN, "listen")         \
+#define SL_EVENT_KINDS(X)             \
+	X(NONE, "none")               \
+	X(ENTER, "enter")             \
+	X(FORK, "fork")               \
+	X(EXEC, "exec")               \
+	X(EXIT, "exit")               \
+	X(OPEN, "open")               \
+	X(CONNECT, "connect")         \
+	X(SEND, "send")               \
+	X(LISTEN, "listen")           \
 	X(ESTABLISHED, "established") \
-	X(ACCEPT, "accept")         \
-	X(CLOSE, "close")           \
+	X(ACCEPT, "accept")           \
+	X(CLOSE, "close")             \
 	X(DECISION, "decision")
 
 enum sl_event_kind {
 #define X(name, text) SL_EVENT_##name,
 	SL_EVENT_KINDS(X)
 #undef X
-	SL_EVENT_KIND_MAX
+		SL_EVENT_KIND_MAX
 };
 
 #define SL_EVENT_BIT(kind) (1U << (kind))

@@ -23,9 +23,9 @@ enum sl_exe_flag {
 };
 
 /* Of one that has no name to match a policy's path by. */
-#define SL_EXE_NAMELESS                                                                 \
-	(SL_EXE_MEMFD | SL_EXE_DELETED | SL_EXE_DETACHED | SL_EXE_TRUNCATED |           \
-	 SL_EXE_OUTSIDE | SL_EXE_UNSTABLE)
+#define SL_EXE_NAMELESS                                                                        \
+	(SL_EXE_MEMFD | SL_EXE_DELETED | SL_EXE_DETACHED | SL_EXE_TRUNCATED | SL_EXE_OUTSIDE | \
+	 SL_EXE_UNSTABLE)
 
 /* Path components that are walked before a path is cut (SL_EXE_TRUNCATED). */
 #define SL_PATH_STEPS 256
@@ -70,8 +70,8 @@ static inline __u64 sl_path_hash_word(__u64 hash, __u64 word)
 }
 
 enum sl_lineage_flag {
-	SL_LINEAGE_OUTSIDE = 1 << 0, /* ran before the sandbox's entry: shown, never matched */
-	SL_LINEAGE_CUT = 1 << 1,     /* deeper than SL_LINEAGE_DEPTH: a link was dropped */
+	SL_LINEAGE_OUTSIDE = 1 << 0,   /* ran before the sandbox's entry: shown, never matched */
+	SL_LINEAGE_CUT = 1 << 1,       /* deeper than SL_LINEAGE_DEPTH: a link was dropped */
 	SL_LINEAGE_ELSEWHERE = 1 << 2, /* executed in a mount namespace of its own: any path */
 };
 

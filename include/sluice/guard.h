@@ -28,17 +28,17 @@
 #include <sluice/sock.h>
 
 /* X(NAME, "name") */
-#define SL_GUARD_MODES(X)      \
-	X(OBSERVE, "observe")  \
-	X(AUDIT, "audit")      \
-	X(ENFORCE, "enforce")  \
+#define SL_GUARD_MODES(X)     \
+	X(OBSERVE, "observe") \
+	X(AUDIT, "audit")     \
+	X(ENFORCE, "enforce") \
 	X(FROZEN, "frozen")
 
 enum sl_guard_mode {
 #define X(name, text) SL_GUARD_##name,
 	SL_GUARD_MODES(X)
 #undef X
-	SL_GUARD_MODE_MAX
+		SL_GUARD_MODE_MAX
 };
 
 enum sl_guard_flag {
@@ -49,13 +49,13 @@ enum sl_guard_flag {
 
 /* Value of array `guards`, by sandbox id. All zero: observe. */
 struct sl_guard {
-	__u32 policy;  /* id in force, 0: none, which denies in every mode but observe */
-	__u32 pending; /* being loaded: exec computes bits for it as well; 0: none */
-	__u32 mode;    /* enum sl_guard_mode */
-	__u32 flags;   /* enum sl_guard_flag */
+	__u32 policy;     /* id in force, 0: none, which denies in every mode but observe */
+	__u32 pending;    /* being loaded: exec computes bits for it as well; 0: none */
+	__u32 mode;       /* enum sl_guard_mode */
+	__u32 flags;      /* enum sl_guard_flag */
 	__s32 deny_errno; /* positive */
-	__u32 mnt_ns;  /* inode number of the mount namespace whose paths policies mean */
-	__u32 thawed;  /* while frozen: the mode before, enum sl_guard_mode */
+	__u32 mnt_ns;     /* inode number of the mount namespace whose paths policies mean */
+	__u32 thawed;     /* while frozen: the mode before, enum sl_guard_mode */
 };
 
 /* Value of hash `guard_policies`, by policy id. */
@@ -174,7 +174,7 @@ struct sl_decision_row {
 	__u64 last_ns;
 	__u64 told_ns;
 	__u64 count;
-	__u64 told; /* of `count`, those that events have told */
+	__u64 told;     /* of `count`, those that events have told */
 	__u32 class_id; /* of the first */
 	__u32 pad;
 };

@@ -18,13 +18,13 @@ struct sl_process_key {
 
 /* How a process became a member of its sandbox. */
 enum sl_process_flag {
-	SL_PROC_SEEDED = 1 << 0,  /* was in the cgroup when the sandbox was attached */
-	SL_PROC_MOVED = 1 << 1,   /* was moved into the cgroup */
-	SL_PROC_BORN = 1 << 2,    /* was created in the cgroup by a non-member */
-	SL_PROC_CHILD = 1 << 3,   /* was forked by a member */
-	SL_PROC_EXECED = 1 << 4,  /* has executed an image as a member */
-	SL_PROC_EXITED = 1 << 5,  /* its last thread has exited */
-	SL_PROC_SETUID = 1 << 6,  /* its image gained privilege (bprm->secureexec) */
+	SL_PROC_SEEDED = 1 << 0, /* was in the cgroup when the sandbox was attached */
+	SL_PROC_MOVED = 1 << 1,  /* was moved into the cgroup */
+	SL_PROC_BORN = 1 << 2,   /* was created in the cgroup by a non-member */
+	SL_PROC_CHILD = 1 << 3,  /* was forked by a member */
+	SL_PROC_EXECED = 1 << 4, /* has executed an image as a member */
+	SL_PROC_EXITED = 1 << 5, /* its last thread has exited */
+	SL_PROC_SETUID = 1 << 6, /* its image gained privilege (bprm->secureexec) */
 };
 
 /* Value of map `procs`; the body of exec, fork and exit events. */

@@ -26,14 +26,14 @@ struct sl_sandbox {
  */
 struct sl_config {
 	__u32 schema;
-	__u32 events;          /* SL_EVENT_BIT of the kinds that are wanted */
-	__u32 sock_slots;      /* elements of `socks`, a power of two */
-	__u32 tuple_buckets;   /* a power of two */
-	__u32 count_skb;       /* no sock_*_length tracepoints: UDP bytes from cgroup_skb */
-	__u64 hash_seed;       /* of path hashes and tuple hashes */
-	__u64 wake_bytes;      /* unread bytes at which a busy consumer is woken */
-	char version[32];      /* of the loader */
-	__s64 realtime_ns;     /* CLOCK_REALTIME less CLOCK_BOOTTIME when the set was made */
+	__u32 events;        /* SL_EVENT_BIT of the kinds that are wanted */
+	__u32 sock_slots;    /* elements of `socks`, a power of two */
+	__u32 tuple_buckets; /* a power of two */
+	__u32 count_skb;     /* no sock_*_length tracepoints: UDP bytes from cgroup_skb */
+	__u64 hash_seed;     /* of path hashes and tuple hashes */
+	__u64 wake_bytes;    /* unread bytes at which a busy consumer is woken */
+	char version[32];    /* of the loader */
+	__s64 realtime_ns;   /* CLOCK_REALTIME less CLOCK_BOOTTIME when the set was made */
 };
 
 /*

@@ -28,22 +28,22 @@ struct sl_tuple_owner {
 };
 
 enum sl_sock_flag {
-	SL_SOCK_CONNECTED = 1 << 0,   /* connect() ran; for UDP also without any datagram */
-	SL_SOCK_ACCEPTED = 1 << 1,    /* made by the kernel for a listener */
+	SL_SOCK_CONNECTED = 1 << 0, /* connect() ran; for UDP also without any datagram */
+	SL_SOCK_ACCEPTED = 1 << 1,  /* made by the kernel for a listener */
 	SL_SOCK_LISTENING = 1 << 2,
-	SL_SOCK_BOUND = 1 << 3,       /* the application chose the local address */
-	SL_SOCK_PREEXISTING = 1 << 4, /* found by the iterator when the sandbox was attached */
-	SL_SOCK_FOREIGN = 1 << 5,     /* its opener is not known: made outside the sandbox */
-	SL_SOCK_INHERITED = 1 << 6,   /* `user` differs from `opener` */
-	SL_SOCK_ESTABLISHED = 1 << 7, /* a TCP handshake completed */
-	SL_SOCK_RELEASED = 1 << 8,    /* closed by its last holder */
-	SL_SOCK_PEER_KNOWN = 1 << 9,  /* `peer` holds the owner of the other end */
-	SL_SOCK_TUPLE = 1 << 10,      /* its ends are published */
-	SL_SOCK_SENT = 1 << 11,       /* something was sent (UDP, raw, ping, packet) */
-	SL_SOCK_COUNTED_SKB = 1 << 12,/* bytes come from cgroup_skb: packets, not calls */
-	SL_SOCK_MORE = 1 << 13,       /* has a row in map `sock_more` */
-	SL_SOCK_OWN = 1 << 15,        /* its remote end is the sandbox's own loopback */
-	SL_SOCK_TUPLE_ROW = 1 << 14,  /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
+	SL_SOCK_BOUND = 1 << 3,        /* the application chose the local address */
+	SL_SOCK_PREEXISTING = 1 << 4,  /* found by the iterator when the sandbox was attached */
+	SL_SOCK_FOREIGN = 1 << 5,      /* its opener is not known: made outside the sandbox */
+	SL_SOCK_INHERITED = 1 << 6,    /* `user` differs from `opener` */
+	SL_SOCK_ESTABLISHED = 1 << 7,  /* a TCP handshake completed */
+	SL_SOCK_RELEASED = 1 << 8,     /* closed by its last holder */
+	SL_SOCK_PEER_KNOWN = 1 << 9,   /* `peer` holds the owner of the other end */
+	SL_SOCK_TUPLE = 1 << 10,       /* its ends are published */
+	SL_SOCK_SENT = 1 << 11,        /* something was sent (UDP, raw, ping, packet) */
+	SL_SOCK_COUNTED_SKB = 1 << 12, /* bytes come from cgroup_skb: packets, not calls */
+	SL_SOCK_MORE = 1 << 13,        /* has a row in map `sock_more` */
+	SL_SOCK_OWN = 1 << 15,         /* its remote end is the sandbox's own loopback */
+	SL_SOCK_TUPLE_ROW = 1 << 14,   /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
 };
 
 /* Whose record is in the socket's own storage while it is open. */
@@ -96,7 +96,7 @@ struct sl_sock {
 	__u32 peer_hash[SL_SOCK_PEERS];
 	__u32 peers;   /* distinct remotes seen, counting at least */
 	__u32 ifindex; /* AF_PACKET */
-	__u32 policy; /* id of the policy that allowed its remote end; 0: none had to */
+	__u32 policy;  /* id of the policy that allowed its remote end; 0: none had to */
 	__u32 pad;
 	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };

@@ -76,8 +76,8 @@ void load_exec(struct load *load, enum load_where where, char *const argv[])
 	cr_assert(spawn(load, 0, where, argv));
 }
 
-__attribute__((format(printf, 4, 0)))
-static bool start(struct load *load, pid_t pid, enum load_where where, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static bool
+start(struct load *load, pid_t pid, enum load_where where, const char *fmt, va_list ap)
 {
 	char *words[WORDS_MAX] = { getenv("SL_LOAD") };
 	_cleanup_free_ char *line = NULL;

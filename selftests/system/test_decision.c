@@ -64,8 +64,9 @@ static uint64_t denied(const char *reason, const char *path, int64_t port)
 		const char *exe;
 
 		if (!strcmp(json_text(line, "event"), "decision")) {
-			exe = json_at(line, "process.exe.path") ?
-				      json_text(line, "process.exe.path") : "";
+			exe = json_at(line, "process.exe.path")
+				      ? json_text(line, "process.exe.path")
+				      : "";
 			if ((!reason || !strcmp(json_text(line, "reason"), reason)) &&
 			    (!path || !strcmp(exe, path)) &&
 			    (!port || json_object_get_int64(to) == port))
@@ -160,7 +161,8 @@ Test(decision, links_in_the_policy)
 	snprintf(dir, sizeof(dir), "%s/directory", world.scratch);
 	cr_assert_eq(symlink("real-shell", link), 0);
 	cr_assert_eq(symlink(".", dir), 0);
-	snprintf(cmd, sizeof(cmd), "%s -c 'echo >/dev/tcp/127.0.0.1/%u && echo allowed'", real, port);
+	snprintf(cmd, sizeof(cmd), "%s -c 'echo >/dev/tcp/127.0.0.1/%u && echo allowed'", real,
+		 port);
 	for (int i = 0; i < 2; i++) {
 		snprintf(binaries, sizeof(binaries), "{path: %s%s}", i ? dir : link,
 			 i ? "/real-shell" : "");

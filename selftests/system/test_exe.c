@@ -148,8 +148,8 @@ Test(exe, hard_link)
 Test(exe, long_name)
 {
 	struct sl_owner owner;
-	struct sl_exe exe = run_copy("a-name-of-exactly-forty-characters-so-it",
-				     "exec $P $C", &owner);
+	struct sl_exe exe =
+		run_copy("a-name-of-exactly-forty-characters-so-it", "exec $P $C", &owner);
 
 	expect_paths(&exe, "/a-name-of-exactly-forty-characters-so-it", NULL);
 	cr_expect_str_eq(owner.comm, "a-name-of-exact");
@@ -170,7 +170,7 @@ Test(exe, bind_mount_of_a_file)
 {
 	expect_plain("prog",
 		     IN_MOUNTS ": >$D/over; mount --bind $P $D/over; "
-		     "exec $D/over $C'",
+			       "exec $D/over $C'",
 		     "/over");
 }
 
@@ -216,8 +216,9 @@ Test(exe, outside_of_the_root)
 /* I5: the name it had, without " (deleted)", and a mark. */
 Test(exe, deleted_before_exec)
 {
-	struct sl_exe exe = run_copy("prog", "exec 3<$P; rm $P; "
-					     "exec /proc/self/fd/3 $C",
+	struct sl_exe exe = run_copy("prog",
+				     "exec 3<$P; rm $P; "
+				     "exec /proc/self/fd/3 $C",
 				     NULL);
 
 	expect_paths(&exe, "/prog", NULL);
@@ -229,8 +230,8 @@ Test(exe, detached_mount)
 {
 	struct sl_exe exe = run_copy("prog",
 				     "" IN_MOUNTS "cd $D; mkdir d m; ln prog d/; "
-					       "mount --bind d m; exec 3<m/prog; umount -l m; "
-					       "exec /proc/self/fd/3 $C'",
+				     "mount --bind d m; exec 3<m/prog; umount -l m; "
+				     "exec /proc/self/fd/3 $C'",
 				     NULL);
 
 	cr_expect_str_eq(exe.path, "/prog");

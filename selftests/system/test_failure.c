@@ -212,8 +212,8 @@ static void many(const char *kind)
 	struct load load;
 
 	for (unsigned int round = 1; round <= 2; round++) {
-		load_run(&load, INSIDE, "tcp-fail --kind %s --count %u --quiet --timeout 100",
-			 kind, SCALED(25000u));
+		load_run(&load, INSIDE, "tcp-fail --kind %s --count %u --quiet --timeout 100", kind,
+			 SCALED(25000u));
 		load_free(&load);
 		expect_conserved(0);
 		cr_expect_geq(counter(SL_COUNTER_SOCK_CREATED), round * SCALED(25000));

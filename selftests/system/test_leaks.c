@@ -173,10 +173,22 @@ static void run_sluice(const char *words)
 Test(leaks, commands)
 {
 	static const char *const commands[] = {
-		"help", "version", "completion bash", "feature probe", "status",
-		"sandbox list", "sock list", "proc list", "exe list", "exe sweep",
-		"counter list", "-j exe list", "-j sock list", "-j proc list",
-		"event watch --time 1s", "run -- /bin/true",
+		"help",
+		"version",
+		"completion bash",
+		"feature probe",
+		"status",
+		"sandbox list",
+		"sock list",
+		"proc list",
+		"exe list",
+		"exe sweep",
+		"counter list",
+		"-j exe list",
+		"-j sock list",
+		"-j proc list",
+		"event watch --time 1s",
+		"run -- /bin/true",
 		"run --events /dev/null -- /bin/true",
 	};
 	struct load server, idle;

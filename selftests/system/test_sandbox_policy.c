@@ -50,12 +50,12 @@ static bool reaches(unsigned int port)
 	return !status;
 }
 
-#define SANDBOX(...)                                                    \
-	do {                                                            \
-		struct cli sandbox_cli;                                 \
+#define SANDBOX(...)                                                           \
+	do {                                                                   \
+		struct cli sandbox_cli;                                        \
 		CLI(&sandbox_cli, "--set", world.dir, "sandbox", __VA_ARGS__); \
-		cr_expect_eq(sandbox_cli.status, 0, "%s", sandbox_cli.err); \
-		cli_free(&sandbox_cli);                                 \
+		cr_expect_eq(sandbox_cli.status, 0, "%s", sandbox_cli.err);    \
+		cli_free(&sandbox_cli);                                        \
 	} while (0)
 
 Test(sandbox_policy, life)

@@ -13,9 +13,9 @@
 
 TestSuite(sweep, .fini = world_down, .timeout = 120);
 
-static const struct sl_set_options small = {
-	.max_exes = 128, .max_lineages = 128, .max_closed = 64
-};
+static const struct sl_set_options small = { .max_exes = 128,
+					     .max_lineages = 128,
+					     .max_closed = 64 };
 
 static struct load server;
 

@@ -125,8 +125,8 @@ static void never_bound(const char *options, const char *any, const char *to)
 	cr_expect_str_eq(ends, local);
 
 	load_exec(&resolve, OUTSIDE,
-		  (char *[]){ getenv("SLUICE"), "-j", "--set", (char *)set, "sock", "resolve", "udp",
-			      local, (char *)to, NULL });
+		  (char *[]){ getenv("SLUICE"), "-j", "--set", (char *)set, "sock", "resolve",
+			      "udp", local, (char *)to, NULL });
 	cr_expect_eq(load_end(&resolve), 0, "%s to %s is not found", local, to);
 	snprintf(ends, sizeof(ends), "\"cookie\":\"%llu\"", (unsigned long long)sock.cookie);
 	cr_expect_not_null(strstr(resolve.text, ends), "no %s in %s", ends, resolve.text);

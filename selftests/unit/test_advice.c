@@ -10,11 +10,14 @@
 
 static char text[SL_ADVICE_MAX];
 
-static const char *advice(enum sl_reason reason, const char *to, const char *proto,
-			  const char *exe, const char *rule)
+static const char *advice(enum sl_reason reason, const char *to, const char *proto, const char *exe,
+			  const char *rule)
 {
-	const struct sl_advice of = { .reason = reason, .remote = world_endpoint(to),
-				      .proto = proto, .exe = exe, .rule = rule };
+	const struct sl_advice of = { .reason = reason,
+				      .remote = world_endpoint(to),
+				      .proto = proto,
+				      .exe = exe,
+				      .rule = rule };
 
 	return sl_advice_text(text, sizeof(text), &of);
 }
@@ -46,7 +49,8 @@ static void expect_entry(enum sl_reason reason, const char *to, const char *prot
 	cr_expect_arr_eq(endpoint->addresses.items[0].addr.be, remote.addr_be, 16);
 	cr_expect_eq(endpoint->addresses.items[0].len, 128);
 	cr_expect(sl_ports_have(&endpoint->ports, __builtin_bswap16(remote.port_be)));
-	cr_expect_eq(endpoint->transport, strcmp(proto, "udp") ? SL_TRANSPORT_TCP : SL_TRANSPORT_UDP);
+	cr_expect_eq(endpoint->transport,
+		     strcmp(proto, "udp") ? SL_TRANSPORT_TCP : SL_TRANSPORT_UDP);
 	cr_expect_str_eq(policy->entries[0].binaries[0].path, exe);
 }
 
@@ -69,11 +73,12 @@ Test(advice, an_entry_that_is_there)
 /* Nothing is suggested that a policy would not take, or take for something else. */
 Test(advice, what_cannot_be_written)
 {
-	static const char *const paths[] = { "/a/*/b", "/a\"b", "/a\\b", "/a\nb", "/a\x1b[1m",
-					     "/a\xff", "rel", NULL };
+	static const char *const paths[] = { "/a/*/b",    "/a\"b",  "/a\\b", "/a\nb",
+					     "/a\x1b[1m", "/a\xff", "rel",   NULL };
 
 	for (int i = 0; i < 8; i++) {
-		cr_expect_str_eq(advice(SL_REASON_ENDPOINT, "192.0.2.1:1", "tcp", paths[i], NULL), "");
+		cr_expect_str_eq(advice(SL_REASON_ENDPOINT, "192.0.2.1:1", "tcp", paths[i], NULL),
+				 "");
 		cr_expect_null(strstr(advice(SL_REASON_BINARY, "192.0.2.1:1", "tcp", paths[i], "w"),
 				      "add"));
 	}
@@ -85,8 +90,12 @@ Test(advice, what_cannot_be_written)
 Test(advice, digests)
 {
 	uint8_t pinned[SL_SHA256_LEN], found[SL_SHA256_LEN];
-	struct sl_advice of = { .reason = SL_REASON_INTEGRITY, .proto = "tcp", .exe = "/b",
-				.rule = "w", .pinned = pinned, .found = found };
+	struct sl_advice of = { .reason = SL_REASON_INTEGRITY,
+				.proto = "tcp",
+				.exe = "/b",
+				.rule = "w",
+				.pinned = pinned,
+				.found = found };
 
 	memset(pinned, 0xab, sizeof(pinned));
 	memset(found, 0x0c, sizeof(found));
@@ -99,7 +108,8 @@ Test(advice, digests)
 Test(advice, short_room)
 {
 	const struct sl_advice of = { .reason = SL_REASON_ENDPOINT,
-				      .remote = world_endpoint("192.0.2.1:443"), .proto = "tcp",
+				      .remote = world_endpoint("192.0.2.1:443"),
+				      .proto = "tcp",
 				      .exe = "/usr/bin/curl" };
 
 	for (size_t size = 1; size < sizeof(text); size++) {

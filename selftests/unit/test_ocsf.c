@@ -12,9 +12,10 @@ static struct json_object *line_of(const struct sl_decision_record *decision)
 {
 	_cleanup_(sl_view_source_free) struct sl_view_source *source = NULL;
 	const struct sl_view_ops ops = world_view_ops();
-	struct sl_event_decision event = { .head = { .kind = SL_EVENT_DECISION,
-						     .size = sizeof(event), .time_ns = 5000000 },
-					   .decision = *decision };
+	struct sl_event_decision event = {
+		.head = { .kind = SL_EVENT_DECISION, .size = sizeof(event), .time_ns = 5000000 },
+		.decision = *decision
+	};
 	struct sl_view_event_parts parts;
 	struct sl_line line = { 0 };
 	struct sl_view_event view;
@@ -52,8 +53,12 @@ static struct sl_decision_record denial(void)
 	const struct sl_sock sock = world_sock();
 
 	return (struct sl_decision_record){
-		.key = { .remote = world_endpoint("192.0.2.1:443"), .sandbox = 1, .lineage = 2,
-			 .protocol = 6, .verdict = SL_VERDICT_DENY, .reason = SL_REASON_BINARY },
+		.key = { .remote = world_endpoint("192.0.2.1:443"),
+			 .sandbox = 1,
+			 .lineage = 2,
+			 .protocol = 6,
+			 .verdict = SL_VERDICT_DENY,
+			 .reason = SL_REASON_BINARY },
 		.owner = sock.owner,
 		.count = 7,
 	};

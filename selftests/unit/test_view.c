@@ -42,7 +42,7 @@ static const char *text(struct json_object *json, const char *key)
 }
 
 static struct json_object *sock_more_json(const struct sl_sock *sock,
-					   const struct sl_sock_more *more)
+					  const struct sl_sock_more *more)
 {
 	struct json_object *json = NULL;
 	struct sl_view_sock view;

@@ -28,14 +28,14 @@ int churn_worker(void *arg);
 uint64_t churn_done(const struct churn *churn);
 
 /* What may grow. X(NAME, "name", slack): growth up to `slack` is noise. */
-#define CHURN_QUANTITIES(X)                   \
-	X(TUPLES, "tuples", 64)               \
-	X(SOCKS, "socks_beyond_slots", 64)    \
-	X(PROCS, "procs", 64)                 \
-	X(EXES, "exes", 4)                    \
-	X(LINEAGES, "lineages", 4)            \
-	X(SOCKETS, "live_sockets", 4096)      \
-	X(MAP_BYTES, "map_bytes", 262144)     \
+#define CHURN_QUANTITIES(X)                \
+	X(TUPLES, "tuples", 64)            \
+	X(SOCKS, "socks_beyond_slots", 64) \
+	X(PROCS, "procs", 64)              \
+	X(EXES, "exes", 4)                 \
+	X(LINEAGES, "lineages", 4)         \
+	X(SOCKETS, "live_sockets", 4096)   \
+	X(MAP_BYTES, "map_bytes", 262144)  \
 	X(RSS_BYTES, "consumer_rss_bytes", 262144)
 
 enum churn_quantity {

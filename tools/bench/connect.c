@@ -140,8 +140,9 @@ static int connect_run(struct sl_cli *cli, const void *options, int argc, char *
 	rc = measure(opt, report, &cli->err);
 	if (rc)
 		return rc;
-	sl_report_note(report, "one operation: socket, SO_LINGER 0, connect to 192.0.2.1 on the loopback "
-			       "interface, close");
+	sl_report_note(report,
+		       "one operation: socket, SO_LINGER 0, connect to 192.0.2.1 on the loopback "
+		       "interface, close");
 	sl_report_note(report, "the listener is in the plain cgroup, outside of any sandbox, where "
 			       "a process accepts and closes in a loop");
 	return sl_report_finish(report, cli);

@@ -8,9 +8,8 @@
 #include "world.h"
 
 static const struct sl_command *const benchmarks[] = {
-	&sl_bench_connect, &sl_bench_udp,   &sl_bench_exec,
-	&sl_bench_resolve, &sl_bench_churn, &sl_bench_policy,
-	&sl_bench_storm,
+	&sl_bench_connect, &sl_bench_udp,    &sl_bench_exec,  &sl_bench_resolve,
+	&sl_bench_churn,   &sl_bench_policy, &sl_bench_storm,
 };
 
 struct all_options {

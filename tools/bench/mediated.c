@@ -75,7 +75,7 @@ static void *minimal_main(void *arg)
 /* --- making it --- */
 
 int sl_mediated_policy(struct sl_policy **policy, struct sl_compiled **compiled, uint32_t rules,
-		    const char *transport, uint16_t port, struct sl_err *err)
+		       const char *transport, uint16_t port, struct sl_err *err)
 {
 	_cleanup_free_ char *text = NULL;
 	char exe[PATH_MAX];
@@ -136,7 +136,7 @@ int sl_mediated_new(struct sl_mediated **out, const struct sl_mediated_options *
 	m->options = *options;
 	m->minimal = -1;
 	rc = sl_mediated_policy(&m->policy, &m->compiled, RULES, options->transport, options->port,
-			     err);
+				err);
 	rc = rc ?: make_filters(m, err);
 	rc = rc ?: sl_broker_new(&m->broker, &broker, err);
 	if (rc)

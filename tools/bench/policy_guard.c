@@ -71,8 +71,7 @@ static int bind_port(struct run *run, struct sl_err *err)
 	run->addr = (struct sockaddr_in){ .sin_family = AF_INET,
 					  .sin_addr.s_addr = htonl(SL_WORLD_ADDR) };
 	run->port_holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (run->port_holder < 0 ||
-	    bind(run->port_holder, (struct sockaddr *)&run->addr, len) ||
+	if (run->port_holder < 0 || bind(run->port_holder, (struct sockaddr *)&run->addr, len) ||
 	    getsockname(run->port_holder, (struct sockaddr *)&run->addr, &len))
 		return sl_err_sys(err, errno, "can't bind on loopback");
 	return 0;
@@ -86,8 +85,7 @@ static int load(struct run *run, struct box *box, struct sl_err *err)
 	int rc;
 
 	start = sl_bench_now_ns();
-	rc = sl_guard_load(run->world->set, box->sandbox, box->compiled, &options, &policy_id,
-			   err);
+	rc = sl_guard_load(run->world->set, box->sandbox, box->compiled, &options, &policy_id, err);
 	box->load_ns = sl_bench_now_ns() - start;
 	return rc;
 }
@@ -114,8 +112,9 @@ static int make_box(struct run *run, struct box *box, uint32_t rules, struct sl_
 		return sl_err_sys(err, ENAMETOOLONG, "cgroup");
 	rc = sl_cgroup_create(box->cgroup, err);
 	rc = rc ?: sl_sandbox_attach(run->world->set, box->cgroup, box->name, &box->sandbox, err);
-	rc = rc ?: sl_mediated_policy(&box->policy, &box->compiled, rules, "tcp",
-				      ntohs(run->addr.sin_port), err);
+	rc = rc
+		     ?: sl_mediated_policy(&box->policy, &box->compiled, rules, "tcp",
+					   ntohs(run->addr.sin_port), err);
 	rc = rc ?: load(run, box, err);
 	rc = rc ?: sl_worker_start(&box->worker, &spec, err);
 	return rc ?: sl_worker_renew(&box->worker, err);
@@ -160,8 +159,7 @@ static int measure(struct run *run, struct sl_report *report, struct sl_err *err
 	if (rc)
 		return sl_err_sys(err, -rc, "can't read counters");
 	report_boxes(run, report, round);
-	sl_report_equal(report, "guard, calls allowed",
-			(int64_t)counters.n[SL_COUNTER_ALLOWED],
+	sl_report_equal(report, "guard, calls allowed", (int64_t)counters.n[SL_COUNTER_ALLOWED],
 			(int64_t)SIZES * round * (run->per_turn + run->per_turn / 10 + 1));
 	sl_report_equal(report, "guard, calls denied", (int64_t)counters.n[SL_COUNTER_DENIED], 0);
 	sl_faults_report(report, &counters);

@@ -18,11 +18,12 @@ char *sl_policy_text(uint32_t rules, const char *exe, const char *transport, uin
 		return NULL;
 	used = (size_t)snprintf(text, size, "version: 1\nnetwork_policies:\n");
 	if (exe)
-		used += (size_t)snprintf(text + used, size - used,
-					 " own:\n  binaries: [{path: \"%s\"}, {path: /opt/*/tool}]\n"
-					 "  endpoints: [{cidr: 192.0.2.0/24, port: %u, "
-					 "transport: %s}]\n",
-					 exe, port, transport);
+		used += (size_t)snprintf(
+			text + used, size - used,
+			" own:\n  binaries: [{path: \"%s\"}, {path: /opt/*/tool}]\n"
+			"  endpoints: [{cidr: 192.0.2.0/24, port: %u, "
+			"transport: %s}]\n",
+			exe, port, transport);
 	for (uint32_t i = 0; i < rules && used < size; i++) {
 		uint32_t entry = i / SL_POLICY_TEXT_PER_ENTRY;
 

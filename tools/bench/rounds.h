@@ -31,11 +31,11 @@ enum sl_bench_mode {
 #define SL_MODE_BIT(mode) (1U << (mode))
 
 /* What every benchmark has, and what those have that measure holding. */
-#define SL_MODES_RECORDING                                                                     \
-	(SL_MODE_BIT(SL_MODE_UNLOADED) | SL_MODE_BIT(SL_MODE_BARE) |                           \
+#define SL_MODES_RECORDING                                           \
+	(SL_MODE_BIT(SL_MODE_UNLOADED) | SL_MODE_BIT(SL_MODE_BARE) | \
 	 SL_MODE_BIT(SL_MODE_ATTACHED) | SL_MODE_BIT(SL_MODE_DEFAULT) | SL_MODE_BIT(SL_MODE_ALL))
-#define SL_MODES_HOLDING                                                                       \
-	(SL_MODE_BIT(SL_MODE_ENFORCED) | SL_MODE_BIT(SL_MODE_FILTERED) |                       \
+#define SL_MODES_HOLDING                                                 \
+	(SL_MODE_BIT(SL_MODE_ENFORCED) | SL_MODE_BIT(SL_MODE_FILTERED) | \
 	 SL_MODE_BIT(SL_MODE_HELD) | SL_MODE_BIT(SL_MODE_MINIMAL))
 
 struct sl_rounds {

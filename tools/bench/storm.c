@@ -120,8 +120,9 @@ static int load(struct run *run, struct sl_err *err)
 
 	rc = sl_world_load(run->world, EVENTS, err);
 	rc = rc ?: sl_mediated_policy(&run->policy, &run->compiled, RULES, "tcp", 443, err);
-	rc = rc ?: sl_guard_load(run->world->set, run->world->sandbox, run->compiled, &options,
-				 &policy_id, err);
+	rc = rc
+		     ?: sl_guard_load(run->world->set, run->world->sandbox, run->compiled, &options,
+				      &policy_id, err);
 	return rc ?: sl_consumer_start(&run->consumer, run->world, -1, err);
 }
 
@@ -298,10 +299,9 @@ static int storm_run(struct sl_cli *cli, const void *options, int argc, char **a
 {
 	const struct storm_options *opt = options;
 	_cleanup_report_ struct sl_report *report = NULL;
-	__attribute__((cleanup(run_clear))) struct run run = { .consumer = SL_CONSUMER_NONE,
-							       .handoff = { -1, -1 },
-							       .log = -1,
-							       .real_stderr = -1 };
+	__attribute__((cleanup(run_clear))) struct run run = {
+		.consumer = SL_CONSUMER_NONE, .handoff = { -1, -1 }, .log = -1, .real_stderr = -1
+	};
 	int rc;
 
 	(void)argc;

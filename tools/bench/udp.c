@@ -114,8 +114,10 @@ static int udp_run(struct sl_cli *cli, const void *options, int argc, char **arg
 	rc = measure(opt, report, &cli->err);
 	if (rc)
 		return rc;
-	sl_report_note(report, "one operation: sendto of %d bytes to 192.0.2.1 on the loopback "
-			       "interface, by a socket that is not connected", PAYLOAD);
+	sl_report_note(report,
+		       "one operation: sendto of %d bytes to 192.0.2.1 on the loopback "
+		       "interface, by a socket that is not connected",
+		       PAYLOAD);
 	sl_report_note(report, "the receiver's socket filter drops each datagram");
 	return sl_report_finish(report, cli);
 }

@@ -21,7 +21,8 @@
 #define TURN 't'
 #define RENEW 'r'
 
-static const struct sl_op *const ops[] = { &sl_op_connect, &sl_op_refused, &sl_op_exec, &sl_op_udp };
+static const struct sl_op *const ops[] = { &sl_op_connect, &sl_op_refused, &sl_op_exec,
+					   &sl_op_udp };
 
 /* What a worker answers. */
 struct turn {
@@ -140,8 +141,7 @@ static int start_main(void *arg)
 	return work(&orders);
 }
 
-int sl_worker_start(struct sl_worker *worker, const struct sl_worker_spec *spec,
-		    struct sl_err *err)
+int sl_worker_start(struct sl_worker *worker, const struct sl_worker_spec *spec, struct sl_err *err)
 {
 	__attribute__((cleanup(sl_handoff_end))) struct sl_handoff handoff = { -1, -1 };
 	struct start start = { worker, spec, &handoff };

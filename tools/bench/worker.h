@@ -48,9 +48,9 @@ struct sl_worker {
 	int listener;       /* of its filter, -1: none; owned, the caller may take it */
 };
 
-#define SL_WORKER_NONE                                                    \
-	{                                                                 \
-		.go = { -1, -1 }, .done = { -1, -1 }, .listener = -1      \
+#define SL_WORKER_NONE                                               \
+	{                                                            \
+		.go = { -1, -1 }, .done = { -1, -1 }, .listener = -1 \
 	}
 
 int sl_worker_start(struct sl_worker *worker, const struct sl_worker_spec *spec,

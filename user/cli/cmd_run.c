@@ -158,7 +158,9 @@ static int start_mediation(struct run *run, const struct sl_run_user *user)
 {
 	const char *lines[SL_CONTAIN_LINES];
 	struct sl_mediate_options wanted = {
-		.contain = { .change_user = user->change, .uid = user->uid, .gid = user->gid,
+		.contain = { .change_user = user->change,
+			     .uid = user->uid,
+			     .gid = user->gid,
 			     .name = user->name[0] ? user->name : NULL,
 			     .pass_socket = run->options->pass_socket },
 		.io_uring = run->options->io_uring,
@@ -282,7 +284,8 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 	if (!rc && !cli->quiet)
 		rc = sl_summary_new(&run.summary);
 	if (!rc && !cli->quiet)
-		rc = sl_denied_new(&run.denied, run.enforce ? sl_enforce_advise : NULL, run.enforce);
+		rc = sl_denied_new(&run.denied, run.enforce ? sl_enforce_advise : NULL,
+				   run.enforce);
 	if (rc) {
 		run_free(&run);
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");

@@ -309,7 +309,8 @@ static const struct sl_command detach = {
 const struct sl_command sl_cmd_sandbox = {
 	.name = "sandbox",
 	.summary = "cgroups that are recorded, and their policies",
-	.subcommands = (const struct sl_command *const[]){ &attach, &list, &show, &detach, &sl_cmd_sandbox_policy,
-					 &sl_cmd_sandbox_mode, &sl_cmd_sandbox_freeze,
-					 &sl_cmd_sandbox_thaw, NULL },
+	.subcommands =
+		(const struct sl_command *const[]){
+			&attach, &list, &show, &detach, &sl_cmd_sandbox_policy,
+			&sl_cmd_sandbox_mode, &sl_cmd_sandbox_freeze, &sl_cmd_sandbox_thaw, NULL },
 };

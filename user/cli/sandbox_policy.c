@@ -52,7 +52,8 @@ static int change_sandbox(const struct change *change)
 	if (ret)
 		return ret;
 	if (!sl_sandbox_each(set, is_id, &id))
-		return sl_err_set(&change->cli->err, ENOENT, "sandbox %u was detached meanwhile", id);
+		return sl_err_set(&change->cli->err, ENOENT, "sandbox %u was detached meanwhile",
+				  id);
 	return change->fn(change, set);
 }
 
@@ -78,15 +79,17 @@ static int load(const struct change *change, struct sl_set *set)
 
 	if (!ret && !cli->quiet)
 		sl_log_notice("sandbox %u has policy %u; socket families without hooks are not "
-			      "mediated there", change->id, policy);
+			      "mediated there",
+			      change->id, policy);
 	return ret;
 }
 
 int sl_sandbox_policy_load(struct sl_apply *apply, struct sl_cli *cli, unsigned int sandbox,
 			   unsigned int mode)
 {
-	const struct change change = { .cli = cli, .id = sandbox, .fn = load, .apply = apply,
-				       .mode = mode_values[mode] };
+	const struct change change = {
+		.cli = cli, .id = sandbox, .fn = load, .apply = apply, .mode = mode_values[mode]
+	};
 
 	return change_sandbox(&change);
 }

@@ -14,11 +14,11 @@ extern const struct sl_command sl_cmd_sandbox_thaw;
 /* Choices of --mode, ends with NULL; the first is "policy": not given. */
 extern const char *const sl_sandbox_modes[];
 
-#define SL_SANDBOX_POLICY_HELP                                                                   \
+#define SL_SANDBOX_POLICY_HELP                                                                    \
 	"With a policy, the kernel decides, and goes on to when no sluice runs. An attached\n"    \
 	"sandbox has no seccomp filter: socket families without hooks (packet, vsock, ...) are\n" \
 	"not mediated, nor are io_uring's sockets of those; names are looked up once, when the\n" \
-	"policy is loaded; policies that pin digests or have wildcards within a path are\n"      \
+	"policy is loaded; policies that pin digests or have wildcards within a path are\n"       \
 	"refused. `sluice run --policy` has all of these."
 
 /* *out stays NULL without a file. -errno with cli->err filled. */

@@ -18,12 +18,12 @@ struct sl_watch_options {
 #define SL_WATCH_OPTIONS                                                                          \
 	SL_OPTION(TEXT, struct sl_watch_options, sandbox, "sandbox", 's', "ID|NAME",              \
 		  "of this sandbox only"),                                                        \
-	SL_OPTION(U32, struct sl_watch_options, count, "count", 'n', "N", "end after N events",   \
-		  .min = 1),                                                                      \
-	SL_OPTION(DURATION_US, struct sl_watch_options, time_us, "time", 't', "DURATION",         \
-		  "end after this time (10s, 5m)"),                                               \
-	SL_OPTION(FLAG, struct sl_watch_options, no_digests, "no-digests", 0, NULL,               \
-		  "do not hash executables")
+		SL_OPTION(U32, struct sl_watch_options, count, "count", 'n', "N",                 \
+			  "end after N events", .min = 1),                                        \
+		SL_OPTION(DURATION_US, struct sl_watch_options, time_us, "time", 't', "DURATION", \
+			  "end after this time (10s, 5m)"),                                       \
+		SL_OPTION(FLAG, struct sl_watch_options, no_digests, "no-digests", 0, NULL,       \
+			  "do not hash executables")
 
 /* -errno with cli->err filled. */
 int sl_watch_run(struct sl_cli *cli, const struct sl_watch_options *options);

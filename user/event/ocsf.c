@@ -95,9 +95,9 @@ struct ocsf {
 	struct hash hash;
 };
 
-#define PRESENT(member)                                    \
-	static bool member(const void *record)             \
-	{                                                  \
+#define PRESENT(member)                                       \
+	static bool member(const void *record)                \
+	{                                                     \
 		return ((const struct ocsf *)record)->member; \
 	}
 PRESENT(has_process)

@@ -32,8 +32,7 @@ const struct sl_field sl_view_decision_fields[] = {
 	{ 0 },
 };
 
-void sl_view_decision_fill(struct sl_view_decision *view,
-			   const struct sl_decision_record *decision,
+void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decision_record *decision,
 			   struct sl_view_source *source)
 {
 	const struct sl_decision_key *key = &decision->key;

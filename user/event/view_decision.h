@@ -27,8 +27,7 @@ struct sl_view_decision {
 extern const struct sl_field sl_view_decision_fields[];
 
 /* Borrows from the source. */
-void sl_view_decision_fill(struct sl_view_decision *view,
-			   const struct sl_decision_record *decision,
+void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decision_record *decision,
 			   struct sl_view_source *source);
 
 #endif

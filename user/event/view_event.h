@@ -16,7 +16,7 @@ const char *sl_event_kind_name(unsigned int kind);
 #define SL_EVENT_PROCESS_KINDS                                        \
 	(SL_EVENT_BIT(SL_EVENT_ENTER) | SL_EVENT_BIT(SL_EVENT_FORK) | \
 	 SL_EVENT_BIT(SL_EVENT_EXEC) | SL_EVENT_BIT(SL_EVENT_EXIT))
-#define SL_EVENT_SOCK_KINDS                      \
+#define SL_EVENT_SOCK_KINDS                       \
 	(SL_EVENT_ALL & ~SL_EVENT_PROCESS_KINDS & \
 	 ~(SL_EVENT_BIT(SL_EVENT_NONE) | SL_EVENT_BIT(SL_EVENT_DECISION)))
 
@@ -37,8 +37,8 @@ struct sl_view_event {
 	const char *event;       /* its word: a kind's, or "lost" */
 	enum sl_event_kind kind; /* SL_EVENT_NONE: lost */
 	__u64 time_ns;
-	const struct sl_view_sock *sock;       /* of the kinds of sockets, else NULL */
-	const struct sl_view_process *process; /* of both kinds; NULL when lost */
+	const struct sl_view_sock *sock;         /* of the kinds of sockets, else NULL */
+	const struct sl_view_process *process;   /* of both kinds; NULL when lost */
 	const struct sl_view_decision *decision; /* of the kind, else NULL */
 	const struct sl_view_lost *lost;
 	/* EXIT only: */

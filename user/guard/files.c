@@ -25,7 +25,7 @@ struct sl_files {
 	const struct sl_compiled *compiled;
 	__u32 policy;
 	bool digests;
-	pthread_mutex_t lock; /* over `known` */
+	pthread_mutex_t lock;  /* over `known` */
 	struct sl_htab *known; /* struct sl_guard_file -> struct known_file */
 };
 
@@ -68,8 +68,8 @@ int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_comp
 }
 
 /* As the exec hook will see it (bpf/exe.h); st_dev of overlayfs and btrfs never does. */
-static void file_key(struct sl_guard_file *key, const struct sl_files *files,
-		     const struct stat *st, const char *path)
+static void file_key(struct sl_guard_file *key, const struct sl_files *files, const struct stat *st,
+		     const char *path)
 {
 	*key = (struct sl_guard_file){
 		.ino = st->st_ino,

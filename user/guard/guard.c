@@ -54,12 +54,16 @@ int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_
 	sl_compiled_needs(compiled, &needs);
 	if (any_bit(sl_compiled_strict_bits(compiled))) {
 		sl_err_set(err, ENOTSUP, "'%s' has `strict` binaries: not supported yet", file);
-		return sl_err_hint(err, "without it, an allowed binary may be made to run other code");
+		return sl_err_hint(err,
+				   "without it, an allowed binary may be made to run other code");
 	}
 	if (needs.scripts) {
-		sl_err_set(err, ENOTSUP, "'%s' has wildcards within a script's path: not supported "
-					 "yet", file);
-		return sl_err_hint(err, "use exact paths, or prefixes that end in /**, for scripts");
+		sl_err_set(err, ENOTSUP,
+			   "'%s' has wildcards within a script's path: not supported "
+			   "yet",
+			   file);
+		return sl_err_hint(err,
+				   "use exact paths, or prefixes that end in /**, for scripts");
 	}
 	if (holds || (!needs.globs && !needs.digests))
 		return 0;
@@ -77,7 +81,8 @@ struct load {
 };
 
 /* The key of a path's first `len` bytes; false when it is too long for the kernel. */
-static bool path_key(struct sl_guard_path *key, __u32 policy, int table, const char *path, size_t len)
+static bool path_key(struct sl_guard_path *key, __u32 policy, int table, const char *path,
+		     size_t len)
 {
 	*key = (struct sl_guard_path){ .table = (__u8)table };
 	if (len > sizeof(key->path))
@@ -124,7 +129,8 @@ static int put_target(const struct sl_path_row *row, void *arg)
 	struct sl_grant grant;
 	char target[PATH_MAX];
 
-	if (row->kind != SL_PATH_EXACT || !realpath(row->text, target) || !strcmp(target, row->text))
+	if (row->kind != SL_PATH_EXACT || !realpath(row->text, target) ||
+	    !strcmp(target, row->text))
 		return 0;
 	if (!path_key(&key, load->id, load->table, target, strlen(target) + 1))
 		return 0;
@@ -221,8 +227,9 @@ static int put_listen(const struct sl_listen_row *row, void *arg)
 
 	sl_guard_dest_fill(&dest, load->compiled, row->class_id);
 	rc = sl_guard_put(load->set, SL_MAP_GUARD_LEASES, &key, &dest);
-	return rc ? rc : put_ports(load, SL_GUARD_LISTEN + row->transport, row->first, row->last,
-				   key.port_class);
+	return rc ? rc
+		  : put_ports(load, SL_GUARD_LISTEN + row->transport, row->first, row->last,
+			      key.port_class);
 }
 
 static int put_all(struct load *load, unsigned int sandbox)
@@ -303,8 +310,9 @@ static int load_failed(int rc, struct sl_err *err)
 {
 	sl_err_sys(err, -rc, "can't load the policy into the kernel");
 	if (rc == -E2BIG)
-		return sl_err_hint(err, "it has more rows than the maps of the guard take: split it, "
-					"or use wider prefixes");
+		return sl_err_hint(err,
+				   "it has more rows than the maps of the guard take: split it, "
+				   "or use wider prefixes");
 	return rc;
 }
 

@@ -177,14 +177,14 @@ static int lease(struct sl_names *names, struct sl_set *set, __u32 policy_id,
 				rc = sl_err_sys(err, ENOMEM, "names");
 			break;
 		}
-	rc = rc ?: sl_guard_lease(set, policy_id, names->compiled, addr, shared.data, shared.count,
-				  err);
+	rc = rc
+		     ?: sl_guard_lease(set, policy_id, names->compiled, addr, shared.data,
+				       shared.count, err);
 	sl_array_free(&shared);
 	return rc;
 }
 
-int sl_names_apply(struct sl_names *names, struct sl_set *set, __u32 policy_id,
-		   struct sl_err *err)
+int sl_names_apply(struct sl_names *names, struct sl_set *set, __u32 policy_id, struct sl_err *err)
 {
 	struct sl_array now = SL_ARRAY(struct sl_addr);
 	const struct name *name = names->names.data;

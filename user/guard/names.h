@@ -38,8 +38,7 @@ int sl_names_resolve(struct sl_names *names, struct sl_names_report *report);
 void sl_names_tell(const struct sl_names_report *report);
 
 /* Tells the guard what has changed since the last time. 0 or -errno with err. */
-int sl_names_apply(struct sl_names *names, struct sl_set *set, __u32 policy_id,
-		   struct sl_err *err);
+int sl_names_apply(struct sl_names *names, struct sl_set *set, __u32 policy_id, struct sl_err *err);
 
 /* How often it is worth it. */
 #define SL_NAMES_REFRESH_MS 30000

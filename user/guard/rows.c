@@ -32,8 +32,7 @@ static void add_linked(const struct lineages *l, const struct sl_image *image,
 	if (image->script)
 		sl_guard_granted(l->set, l->policy, SL_PATHS_SCRIPT, image->script, &script);
 	for (int i = 0; i < SL_POLICY_WORDS; i++) {
-		out->granted.own.word[i] |= exe.own.word[i] &
-					    (~need->word[i] | script.own.word[i]);
+		out->granted.own.word[i] |= exe.own.word[i] & (~need->word[i] | script.own.word[i]);
 		out->granted.inherited.word[i] |= exe.inherited.word[i] &
 						  (~need->word[i] | script.inherited.word[i]);
 	}
@@ -46,7 +45,8 @@ static int image_bits(const struct lineages *l, const struct sl_lineage *node,
 	struct sl_image image = { 0 };
 	int rc = sl_exe_by_id(l->set, node->key.exe, &l->exe[0]);
 
-	if (!rc && !(l->exe[0].key.flags & SL_EXE_NAMELESS) && !(node->key.flags & SL_LINEAGE_ELSEWHERE))
+	if (!rc && !(l->exe[0].key.flags & SL_EXE_NAMELESS) &&
+	    !(node->key.flags & SL_LINEAGE_ELSEWHERE))
 		image.path = l->exe[0].path;
 	if (node->key.script && !sl_exe_by_id(l->set, node->key.script, &l->exe[1]))
 		image.script = l->exe[1].path;
@@ -172,8 +172,12 @@ int sl_guard_lease(struct sl_set *set, __u32 policy_id, struct sl_compiled *comp
 		   const struct sl_addr *addr, const char *const *names, size_t count,
 		   struct sl_err *err)
 {
-	struct lease lease = { .set = set, .compiled = compiled, .addr = addr, .names = names,
-			       .count = count, .policy = policy_id };
+	struct lease lease = { .set = set,
+			       .compiled = compiled,
+			       .addr = addr,
+			       .names = names,
+			       .count = count,
+			       .policy = policy_id };
 	int rc = sl_compiled_ports_each(compiled, lease_row, &lease);
 
 	return rc ? sl_err_sys(err, -rc, "can't tell the kernel an address") : 0;

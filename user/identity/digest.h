@@ -46,24 +46,24 @@
  * it was read. memfd: a memfd whose process is no longer there to open it through.
  * no-file: the record names no file (a script's label). busy: the queue was full.
  */
-#define SL_DIGEST_ERRORS(X)               \
-	X(NONE, "none")                   \
-	X(PENDING, "pending")             \
-	X(GONE, "gone")                   \
-	X(MISMATCH, "mismatch")           \
-	X(CHANGED, "changed")             \
-	X(UNREADABLE, "unreadable")       \
-	X(NOT_REGULAR, "not-regular")     \
-	X(MEMFD, "memfd")                 \
-	X(NO_FILE, "no-file")             \
-	X(TOO_LARGE, "too-large")         \
+#define SL_DIGEST_ERRORS(X)           \
+	X(NONE, "none")               \
+	X(PENDING, "pending")         \
+	X(GONE, "gone")               \
+	X(MISMATCH, "mismatch")       \
+	X(CHANGED, "changed")         \
+	X(UNREADABLE, "unreadable")   \
+	X(NOT_REGULAR, "not-regular") \
+	X(MEMFD, "memfd")             \
+	X(NO_FILE, "no-file")         \
+	X(TOO_LARGE, "too-large")     \
 	X(BUSY, "busy")
 
 enum sl_digest_error {
 #define X(name, text) SL_DIGEST_##name,
 	SL_DIGEST_ERRORS(X)
 #undef X
-	SL_DIGEST_ERROR_MAX
+		SL_DIGEST_ERROR_MAX
 };
 
 struct sl_digest {

@@ -98,7 +98,8 @@ static void evict_oldest(struct sl_digest_store *store)
 {
 	struct entry *entry;
 
-	TAILQ_FOREACH(entry, &store->ages, age) {
+	TAILQ_FOREACH(entry, &store->ages, age)
+	{
 		if (entry->in_flight)
 			continue;
 		entry_drop(store, entry);
@@ -284,9 +285,9 @@ int sl_digest_wait(struct sl_digest_store *store, unsigned int exe_id, int timeo
 	pthread_mutex_lock(&store->lock);
 	/* Looked up anew each time: it may be evicted while this thread sleeps. */
 	while ((entry = find(store, exe_id)) && entry->in_flight && !ret)
-		ret = timeout_ms < 0 ?
-			      pthread_cond_wait(&store->answered, &store->lock) :
-			      pthread_cond_timedwait(&store->answered, &store->lock, &deadline);
+		ret = timeout_ms < 0
+			      ? pthread_cond_wait(&store->answered, &store->lock)
+			      : pthread_cond_timedwait(&store->answered, &store->lock, &deadline);
 	if (!entry)
 		ret = ENOENT;
 	else if (!entry->in_flight)

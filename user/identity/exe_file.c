@@ -22,8 +22,8 @@
 enum sl_digest_error sl_exe_ref_init(struct sl_exe_ref *ref, const struct sl_exe *exe, bool *nomem)
 {
 	/* The record is the kernel's, but a short map value must not become an overrun. */
-	size_t len = strnlen(exe->path, exe->path_len < SL_PATH_MAX ? exe->path_len :
-								     SL_PATH_MAX - 1);
+	size_t len =
+		strnlen(exe->path, exe->path_len < SL_PATH_MAX ? exe->path_len : SL_PATH_MAX - 1);
 
 	*ref = (struct sl_exe_ref){ .key = exe->key, .size = exe->size };
 	*nomem = false;
@@ -210,8 +210,8 @@ enum sl_digest_error sl_exe_pin(const struct sl_exe_ref *ref, int pid, bool cach
 	if (ref->path) {
 		_cleanup_fd_ int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-		error = root < 0 ? error_of_open(errno) :
-				   pin_below(ref, root, ref->path, cached, fd);
+		error = root < 0 ? error_of_open(errno)
+				 : pin_below(ref, root, ref->path, cached, fd);
 		if (!error)
 			return SL_DIGEST_NONE;
 		why = closer(why, error);

@@ -25,8 +25,7 @@ struct sl_exe_ref {
  * Copies it, all offsets checked. SL_DIGEST_NONE, or why there is no file to find;
  * *ref can be cleared in either case. `nomem` is set when memory ran out.
  */
-enum sl_digest_error sl_exe_ref_init(struct sl_exe_ref *ref, const struct sl_exe *exe,
-				     bool *nomem);
+enum sl_digest_error sl_exe_ref_init(struct sl_exe_ref *ref, const struct sl_exe *exe, bool *nomem);
 void sl_exe_ref_clear(struct sl_exe_ref *ref);
 
 /*

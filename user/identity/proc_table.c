@@ -12,7 +12,7 @@
 struct row {
 	struct sl_proc proc;
 	unsigned int holds;
-	unsigned int round; /* the resync in which it was last seen alive */
+	unsigned int round;    /* the resync in which it was last seen alive */
 	TAILQ_ENTRY(row) link; /* in `live`, or in `exited` when not held */
 };
 

@@ -108,8 +108,9 @@ int sl_sock_more_read(const struct sl_set *set, const struct sl_sock *sock,
 		      struct sl_sock_more *out)
 {
 	__u64 cookie = sock->cookie;
-	int rc = sock->flags & SL_SOCK_MORE ? sl_map_lookup(set->maps[SL_MAP_SOCK_MORE], &cookie, out) :
-					      -ENOENT;
+	int rc = sock->flags & SL_SOCK_MORE
+			 ? sl_map_lookup(set->maps[SL_MAP_SOCK_MORE], &cookie, out)
+			 : -ENOENT;
 
 	if (rc)
 		*out = (struct sl_sock_more){ 0 };

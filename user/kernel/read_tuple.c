@@ -38,9 +38,9 @@ static int tuple_match(const struct sl_sock *sock, void *arg)
 
 static int tuple_bucket(struct sl_set *set, const struct sl_tuple *tuple, struct sl_sock *out)
 {
-	__u32 index = sl_tuple_hash(tuple->netns_cookie, &tuple->local, &tuple->remote,
-				    set->hash_seed) &
-		      (set->tuple_buckets - 1);
+	__u32 index =
+		sl_tuple_hash(tuple->netns_cookie, &tuple->local, &tuple->remote, set->hash_seed) &
+		(set->tuple_buckets - 1);
 	struct tuple_search search = { .tuple = tuple, .out = out };
 	struct sl_tuple_bucket bucket;
 	struct sl_sock sock;

@@ -152,8 +152,8 @@ static int sandbox_publish(const struct sl_set *set, const struct sl_sandbox *sa
 	return sl_iter_run(set, "seed_tasks");
 }
 
-int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog,
-			  const char *dir, int cgroup)
+int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *dir,
+		      int cgroup)
 {
 	_cleanup_fd_ int link = -1, fd = -1;
 	char path[PATH_MAX];
@@ -322,12 +322,16 @@ static int sandbox_forget(struct sl_set *set, __u32 id)
 			return rc;
 	}
 	rc = sl_iter_run(set, "unseed_socks");
-	rc = rc ?: delete_rows(set->maps[SL_MAP_PROCS], sizeof(struct sl_process_key),
-			       sizeof(struct sl_process), offsetof(struct sl_process, sandbox), id);
+	rc = rc
+		     ?: delete_rows(set->maps[SL_MAP_PROCS], sizeof(struct sl_process_key),
+				    sizeof(struct sl_process), offsetof(struct sl_process, sandbox),
+				    id);
 	rc = rc ?: sl_socks_forget(set, id);
 	rc = rc ?: sl_decisions_forget(set, id);
-	return rc ?: delete_rows(set->maps[SL_MAP_PACKETS], sizeof(__u64), sizeof(struct sl_sock),
-				 offsetof(struct sl_sock, owner.sandbox), id);
+	return rc
+		       ?: delete_rows(set->maps[SL_MAP_PACKETS], sizeof(__u64),
+				      sizeof(struct sl_sock),
+				      offsetof(struct sl_sock, owner.sandbox), id);
 }
 
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)

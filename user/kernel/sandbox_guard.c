@@ -76,7 +76,8 @@ void sl_sandbox_unguard(struct sl_set *set, unsigned int id)
  */
 static int root_self_test(void)
 {
-	const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9),
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons(9),
 					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	_cleanup_fd_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -101,8 +102,9 @@ static int attach_root(const struct sl_set *set, struct sl_err *err)
 	rc = attach_kind(set, SL_PROG_ROOT, dir, root, err);
 	if (!rc && root_self_test() != before) {
 		sl_root_detach(set->dir);
-		sl_err_set(err, EPROTO, "the programs at the root of cgroup2 changed what a "
-					"process outside may do: taken off again");
+		sl_err_set(err, EPROTO,
+			   "the programs at the root of cgroup2 changed what a "
+			   "process outside may do: taken off again");
 		return sl_err_hint(err, "this is a fault of sluice: please report it");
 	}
 	return rc;

@@ -126,8 +126,9 @@ static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 	if (o->max_exes)
 		rc = rc ?: (RESIZE(exes, o->max_exes) ?: RESIZE(exe_index, o->max_exes));
 	if (o->max_lineages)
-		rc = rc ?: (RESIZE(lineages, o->max_lineages) ?:
-				    RESIZE(lineage_index, o->max_lineages));
+		rc = rc
+			     ?: (RESIZE(lineages, o->max_lineages)
+					 ?: RESIZE(lineage_index, o->max_lineages));
 #undef RESIZE
 	return rc;
 }
@@ -136,8 +137,9 @@ static int load_failed(int rc, struct sl_err *err)
 {
 	sl_err_sys(err, -rc, "the kernel refused to load the programs");
 	if (rc == -EPERM)
-		return sl_err_hint(err, "this needs CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and "
-					"CAP_SYS_ADMIN, and no lockdown: see 'sluice feature probe'");
+		return sl_err_hint(err,
+				   "this needs CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and "
+				   "CAP_SYS_ADMIN, and no lockdown: see 'sluice feature probe'");
 	if (rc == -ENOMEM || rc == -E2BIG)
 		return sl_err_hint(err, "lower the map sizes, or raise the memory limit");
 	return sl_err_hint(err, "see 'sluice feature probe', and run again with -v for the "
@@ -160,9 +162,8 @@ static int fill_config(struct sluice_bpf *skel, const struct sl_set_options *o, 
 	if (getrandom(&config.hash_seed, sizeof(config.hash_seed), 0) < 0)
 		return -errno;
 	snprintf(config.version, sizeof(config.version), "%s", SL_VERSION);
-	return bpf_map_update_elem(bpf_map__fd(skel->maps.config), &zero, &config, BPF_ANY) ?
-		       -errno :
-		       0;
+	return bpf_map_update_elem(bpf_map__fd(skel->maps.config), &zero, &config, BPF_ANY) ? -errno
+											    : 0;
 }
 
 static int pin_maps(struct sluice_bpf *skel, const char *dir)
@@ -257,8 +258,8 @@ static int pin_all(struct sluice_bpf *skel, const char *dir, struct sl_err *err)
 	for (unsigned int i = 0; !rc && i < sl_iterator_count; i++) {
 		prog = bpf_object__find_program_by_name(skel->obj, sl_iterators[i]);
 		rc = prog ? pin_link(bpf_program__attach_iter(prog, NULL), dir, SL_SET_ITERS,
-				     sl_iterators[i]) :
-			    -ENOENT;
+				     sl_iterators[i])
+			  : -ENOENT;
 	}
 	if (rc)
 		return sl_err_sys(err, -rc, "can't pin below '%s'", dir);

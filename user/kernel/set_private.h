@@ -69,8 +69,8 @@ const struct sl_sock *sl_set_slots(struct sl_set *set);
 void sl_set_slots_unmap(struct sl_set *set);
 
 /* Attaches a program to an open cgroup and pins the link as `dir`/NAME. 0 or -errno. */
-int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog,
-		      const char *dir, int cgroup);
+int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *dir,
+		      int cgroup);
 
 /* Ends the root's links now, so that the host's calls don't wait for a worker to do it. */
 void sl_root_detach(const char *set_dir);

@@ -47,8 +47,8 @@ int sl_sweep(struct sl_set *set, const struct sl_sweep_roots *roots, struct sl_s
 
 /* When to sweep: once an eighth of either map was given out as ids since the last time. */
 struct sl_sweep_clock {
-	unsigned int exe, lineage;           /* last ids at the last sweep */
-	unsigned int now_exe, now_lineage;   /* and when it was asked */
+	unsigned int exe, lineage;         /* last ids at the last sweep */
+	unsigned int now_exe, now_lineage; /* and when it was asked */
 };
 
 bool sl_sweep_due(const struct sl_set *set, struct sl_sweep_clock *clock);

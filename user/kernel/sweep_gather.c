@@ -156,8 +156,9 @@ static int gather_holder(const struct sl_sock *sock, const struct sl_iter_sock *
 	struct gather *g = arg;
 	int rc = mark_sock(g, sock);
 
-	rc = rc ?: sl_sweep_mark(now->holder_lineage, now->holder_exe, now->holder_script,
-				 g->marks);
+	rc = rc
+		     ?: sl_sweep_mark(now->holder_lineage, now->holder_exe, now->holder_script,
+				      g->marks);
 	return rc ? rc : note_seen(g, sock);
 }
 
@@ -183,8 +184,7 @@ static int add_sandbox(const struct sl_sandbox *sandbox, void *arg)
 	if (sandbox->id < SL_SANDBOX_MAX)
 		g->sandboxes[sandbox->id] = true;
 	/* All other records are in maps; of these some may wait to be accepted. */
-	g->expected += counters.n[SL_COUNTER_SOCK_ADOPTED] -
-		       counters.n[SL_COUNTER_ADOPTED_ENDED];
+	g->expected += counters.n[SL_COUNTER_SOCK_ADOPTED] - counters.n[SL_COUNTER_ADOPTED_ENDED];
 	return 0;
 }
 

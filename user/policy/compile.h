@@ -85,7 +85,7 @@ const struct sl_bits *sl_compiled_strict_bits(const struct sl_compiled *compiled
  * all three false, no exec has to be held.
  */
 struct sl_compiled_needs {
-	bool globs;   /* wildcards within an executable's path */
+	bool globs; /* wildcards within an executable's path */
 	bool digests;
 	bool scripts; /* wildcards within a script's path */
 };

@@ -111,8 +111,8 @@ static _Noreturn void child_main(const struct sl_run_start *start, int report)
 	if (!rc)
 		sl_run_signals_restore(start->signals);
 	if (!rc)
-		rc = start->mediate ? sl_mediate_child(start->mediate, &failure.err) :
-				      change_user(start->user, &failure.err);
+		rc = start->mediate ? sl_mediate_child(start->mediate, &failure.err)
+				    : change_user(start->user, &failure.err);
 	if (!rc) {
 		execvp(start->argv[0], start->argv);
 		failure.exec = true;

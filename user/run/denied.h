@@ -19,7 +19,8 @@
 struct sl_denied;
 
 /* Fills rule, pinned and found for one; what it points to lives until the next call. */
-typedef void (*sl_advise_fn)(struct sl_advice *advice, const struct sl_view_event *event, void *arg);
+typedef void (*sl_advise_fn)(struct sl_advice *advice, const struct sl_view_event *event,
+			     void *arg);
 
 /* `advise` may be NULL. */
 int sl_denied_new(struct sl_denied **out, sl_advise_fn advise, void *arg);

@@ -220,11 +220,13 @@ static const char *entry_of_binary(struct sl_enforce *e, const struct sl_view_ev
 	struct sl_near near;
 
 	query.image_count = images_of(event->process, images, ADVICE_IMAGES);
-	query.transport = strcmp(event->decision->proto, "udp") ? SL_TRANSPORT_TCP : SL_TRANSPORT_UDP;
+	query.transport = strcmp(event->decision->proto, "udp") ? SL_TRANSPORT_TCP
+								: SL_TRANSPORT_UDP;
 	query.port = __builtin_bswap16(event->decision->remote.port_be);
 	memcpy(query.addr.be, event->decision->remote.addr_be, sizeof(query.addr.be));
-	return sl_near_miss(e->compiled, &query, &denied, &near, 1) ? e->policy->entries[near.rule].key
-								    : NULL;
+	return sl_near_miss(e->compiled, &query, &denied, &near, 1)
+		       ? e->policy->entries[near.rule].key
+		       : NULL;
 }
 
 void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce)
@@ -233,11 +235,11 @@ void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *eve
 	struct sl_exe exe;
 
 	pthread_mutex_lock(&e->lock);
-	if (event->process && (advice->reason == SL_REASON_ENDPOINT ||
-			       advice->reason == SL_REASON_RESERVED_ADDRESS))
+	if (event->process &&
+	    (advice->reason == SL_REASON_ENDPOINT || advice->reason == SL_REASON_RESERVED_ADDRESS))
 		advice->rule = entry_of_binary(e, event);
-	for (size_t i = 0; advice->reason == SL_REASON_INTEGRITY && advice->rule &&
-			   i < e->policy->entry_count;
+	for (size_t i = 0;
+	     advice->reason == SL_REASON_INTEGRITY && advice->rule && i < e->policy->entry_count;
 	     i++)
 		if (!strcmp(e->policy->entries[i].key, advice->rule))
 			advice->pinned = pin_of(&e->policy->entries[i], advice->exe);

@@ -98,7 +98,9 @@ static int feed_untold(const struct sl_decision_key *key, const struct sl_decisi
 {
 	struct loop *loop = arg;
 	struct sl_event_decision event = {
-		.head = { .schema = SL_SCHEMA, .kind = SL_EVENT_DECISION, .size = sizeof(event),
+		.head = { .schema = SL_SCHEMA,
+			  .kind = SL_EVENT_DECISION,
+			  .size = sizeof(event),
 			  .time_ns = row->last_ns },
 	};
 
@@ -109,7 +111,8 @@ static int feed_untold(const struct sl_decision_key *key, const struct sl_decisi
 }
 
 int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
-		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status, struct sl_err *err)
+		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status,
+		struct sl_err *err)
 {
 	struct loop loop = {
 		.world = world,

@@ -16,6 +16,7 @@ struct sl_mediate;
  * `wait_all` until nothing is left in the cgroup, else what is left is killed and named.
  */
 int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_event_stream *stream,
-		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status, struct sl_err *err);
+		struct sl_mediate *mediate, pid_t pid, bool wait_all, int *status,
+		struct sl_err *err);
 
 #endif

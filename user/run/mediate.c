@@ -89,7 +89,9 @@ static void tell_family(struct sl_mediate *m, const struct sl_call *call)
 {
 	__u64 now = sl_boottime_ns();
 	struct sl_event_decision event = {
-		.head = { .schema = SL_SCHEMA, .kind = SL_EVENT_DECISION, .size = sizeof(event),
+		.head = { .schema = SL_SCHEMA,
+			  .kind = SL_EVENT_DECISION,
+			  .size = sizeof(event),
 			  .time_ns = now },
 		.decision = { .key = { .sandbox = m->options.sandbox,
 				       .family = (__u16)call->socket.family,
@@ -97,7 +99,9 @@ static void tell_family(struct sl_mediate *m, const struct sl_call *call)
 				       .protocol = (__u16)call->socket.protocol,
 				       .verdict = SL_VERDICT_DENY,
 				       .reason = SL_REASON_FAMILY },
-			      .first_ns = now, .last_ns = now, .count = 1 },
+			      .first_ns = now,
+			      .last_ns = now,
+			      .count = 1 },
 	};
 	struct owner_search search = { .owner = &event.decision.owner };
 

@@ -24,8 +24,8 @@ struct sl_mediate;
 
 struct sl_mediate_options {
 	struct sl_contain_options contain;
-	bool hold_exec; /* for files that the kernel can't match by path alone */
-	bool io_uring;  /* allow it, though its sockets of other families are not mediated */
+	bool hold_exec;     /* for files that the kernel can't match by path alone */
+	bool io_uring;      /* allow it, though its sockets of other families are not mediated */
 	struct sl_set *set; /* borrowed: who a task is, as the kernel recorded it */
 	unsigned int sandbox;
 };
@@ -48,8 +48,8 @@ int sl_mediate_parent(struct sl_mediate *mediate, struct sl_files *files, struct
 int sl_mediate_fd(const struct sl_mediate *mediate);
 
 /* Calls `fn` for each decision that is there. */
-void sl_mediate_take(struct sl_mediate *mediate, void (*fn)(const struct sl_event *event, void *arg),
-		     void *arg);
+void sl_mediate_take(struct sl_mediate *mediate,
+		     void (*fn)(const struct sl_event *event, void *arg), void *arg);
 
 /* About once a second. */
 void sl_mediate_tick(struct sl_mediate *mediate);

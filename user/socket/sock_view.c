@@ -279,8 +279,8 @@ int sl_view_sock_fill(struct sl_view_sock *view, const struct sl_sock *sock,
 		.state = sl_view_sock_state(sock),
 		.local = sock->local,
 		.remote = sock->remote,
-		.original = sl_view_endpoint_empty(&more->original) && !accepted ? sock->remote :
-										   more->original,
+		.original = sl_view_endpoint_empty(&more->original) && !accepted ? sock->remote
+										 : more->original,
 		.bytes_sent = sock->bytes_sent,
 		.bytes_acked = sock->bytes_acked,
 		.bytes_received = sock->bytes_received,
