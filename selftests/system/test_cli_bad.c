@@ -18,12 +18,6 @@
 
 TestSuite(cli_bad, .init = world_up, .fini = world_down, .timeout = 120);
 
-static bool is_watched(void *arg)
-{
-	(void)arg;
-	return watched_events() != 0;
-}
-
 static void must(int ret)
 {
 	if (ret)
@@ -199,49 +193,4 @@ Test(cli_bad, words)
 		cli_expect_error(&cli, cases[i].status, cases[i].text);
 		cli_free(&cli);
 	}
-}
-
-/* S12: what a reader that stands still misses is exactly what is counted as lost. */
-Test(cli_bad, reader_that_stands_still, .init = NULL)
-{
-	const struct sl_set_options options = { .ring_bytes = 4096 };
-	struct json_object *json;
-	struct sl_counters now;
-	uint64_t read = 0, lost = 0;
-	struct load server, churn;
-	const char *text;
-	unsigned int port;
-	struct cli cli;
-	int status;
-
-	world_make(&options, true);
-	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
-	cli_start(&cli, NULL, CLI_ARGV("-j", "--set", world.dir, "event", "watch", "--no-digests"));
-	cr_assert(eventually(is_watched, NULL));
-	cr_assert_eq(kill(cli.pid, SIGSTOP), 0);
-	cr_assert_eq(waitpid(cli.pid, &status, WUNTRACED), cli.pid);
-	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count 200 --rst --quiet", port);
-	kill(cli.pid, SIGTERM);
-	kill(cli.pid, SIGCONT);
-	cli_end(&cli);
-	cr_expect_eq(cli.status, 0, "%s", cli.err);
-	text = cli.out;
-	while ((json = json_line(&text))) {
-		if (!strcmp(json_text(json, "event"), "lost"))
-			lost += json_object_get_uint64(json_at(json, "count"));
-		else
-			read++;
-		json_object_put(json);
-	}
-	now = counters();
-	cr_expect_gt(lost, 0);
-	cr_expect_eq(lost, now.n[SL_COUNTER_EVENT_LOST], "%llu told, %llu counted",
-		     (unsigned long long)lost, (unsigned long long)now.n[SL_COUNTER_EVENT_LOST]);
-	cr_expect_eq(read, now.n[SL_COUNTER_EVENT_SUBMITTED]);
-	/* Each connection opens, connects, is established and closes. */
-	cr_expect_geq(read + lost, 200 * 4);
-	load_end(&server);
-	load_free(&server);
-	load_free(&churn);
-	cli_free(&cli);
 }

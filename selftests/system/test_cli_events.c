@@ -5,12 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "system/cli.h"
 #include "system/expect.h"
 
-TestSuite(cli_events, .init = world_up, .fini = world_down, .timeout = 120);
+TestSuite(cli_events, .fini = world_down, .timeout = 120);
 
 static void has(struct json_object *line, const char *path, enum json_type type)
 {
@@ -146,7 +147,7 @@ static char *file_text(const char *path)
 	return text;
 }
 
-Test(cli_events, run_writes_lines)
+Test(cli_events, run_writes_lines, .init = world_up)
 {
 	struct load server;
 	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
@@ -181,7 +182,7 @@ static bool is_watched(void *arg)
 	return watched_events() != 0;
 }
 
-Test(cli_events, watch_prints_lines)
+Test(cli_events, watch_prints_lines, .init = world_up)
 {
 	struct load server, client;
 	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
@@ -205,7 +206,7 @@ Test(cli_events, watch_prints_lines)
 }
 
 /* Events have one reader; the first one is not disturbed. */
-Test(cli_events, second_watch_is_refused)
+Test(cli_events, second_watch_is_refused, .init = world_up)
 {
 	struct cli first, second;
 
@@ -222,7 +223,7 @@ Test(cli_events, second_watch_is_refused)
 }
 
 /* A reader that goes away: the command goes on, and the loss is said once. */
-Test(cli_events, reader_goes_away)
+Test(cli_events, reader_goes_away, .init = world_up)
 {
 	char go[128];
 	struct cli cli;
@@ -242,5 +243,50 @@ Test(cli_events, reader_goes_away)
 	cr_expect_eq(text_count(cli.err, "\n"), 2, "%s", cli.err);
 	cr_expect_eq(text_count(cli.err, "events are missing"), 1, "%s", cli.err);
 	cr_expect(run_left_nothing(cli.pid));
+	cli_free(&cli);
+}
+
+/* S12: what a reader that stands still misses is exactly what is counted as lost. */
+Test(cli_events, reader_that_stands_still)
+{
+	const struct sl_set_options options = { .ring_bytes = 4096 };
+	struct json_object *json;
+	struct sl_counters now;
+	uint64_t read = 0, lost = 0;
+	struct load server, churn;
+	const char *text;
+	unsigned int port;
+	struct cli cli;
+	int status;
+
+	world_make(&options, true);
+	port = server_start(&server, "tcp-server --quiet --fork --count 10000");
+	cli_start(&cli, NULL, CLI_ARGV("-j", "--set", world.dir, "event", "watch", "--no-digests"));
+	cr_assert(eventually(is_watched, NULL));
+	cr_assert_eq(kill(cli.pid, SIGSTOP), 0);
+	cr_assert_eq(waitpid(cli.pid, &status, WUNTRACED), cli.pid);
+	load_run(&churn, INSIDE, "tcp-churn --server 127.0.0.1:%u --count 200 --rst --quiet", port);
+	kill(cli.pid, SIGTERM);
+	kill(cli.pid, SIGCONT);
+	cli_end(&cli);
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	text = cli.out;
+	while ((json = json_line(&text))) {
+		if (!strcmp(json_text(json, "event"), "lost"))
+			lost += json_object_get_uint64(json_at(json, "count"));
+		else
+			read++;
+		json_object_put(json);
+	}
+	now = counters();
+	cr_expect_gt(lost, 0);
+	cr_expect_eq(lost, now.n[SL_COUNTER_EVENT_LOST], "%llu told, %llu counted",
+		     (unsigned long long)lost, (unsigned long long)now.n[SL_COUNTER_EVENT_LOST]);
+	cr_expect_eq(read, now.n[SL_COUNTER_EVENT_SUBMITTED]);
+	/* Each connection opens, connects, is established and closes. */
+	cr_expect_geq(read + lost, 200 * 4);
+	load_end(&server);
+	load_free(&server);
+	load_free(&churn);
 	cli_free(&cli);
 }

@@ -80,6 +80,7 @@ void world_make(const struct sl_set_options *options, bool attach)
 	char mount[PATH_MAX / 2];
 	struct sl_err err = {};
 
+	cr_assert_null(world.set, "the suite's .init runs as well as the test's own");
 	cr_assert_not_null(getenv("SL_LOAD"), "SL_LOAD names the workload");
 	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), &err), 0, "%s", err.text);
 	each_left_over(SL_SET_ROOT, "test-", destroy_set);

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -28,13 +29,18 @@ struct keeper {
 
 static _Noreturn void worker_main(struct keeper *k, pid_t keeper_pid, const sigset_t *mask)
 {
+	int status;
+
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper_pid)
 		_exit(1);
 	sl_cleanup_fd(&k->signals);
 	sl_cleanup_fd(&k->sock);
 	sigprocmask(SIG_SETMASK, mask, NULL);
-	exit(k->options->worker(&k->link, k->options->ctx));
+	status = k->options->worker(&k->link, k->options->ctx);
+	fflush(NULL);
+	/* What is registered with atexit() is the keeper's, or of whoever forked that one. */
+	_exit(status);
 }
 
 static int start_worker(struct keeper *k, const sigset_t *mask, struct sl_err *err)
