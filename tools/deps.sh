@@ -41,6 +41,7 @@ table()
 	fuzz|llvm|cmd llvm-symbolizer|names in the reports of libFuzzer
 	lint|clang-format|cmd clang-format|checks the format
 	lint|clang-tidy|cmd clang-tidy|static checks
+	lint|shellcheck|cmd shellcheck|checks the scripts
 	END
 }
 

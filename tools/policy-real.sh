@@ -14,6 +14,7 @@ skip() {
 	exit 0
 }
 
+# shellcheck disable=SC2016 # apt-get expands it
 uri=$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null | grep -E '^https?://' | head -n 1) ||
 	skip "apt has no mirror that is reached by http"
 host=${uri#*://}
