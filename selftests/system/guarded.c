@@ -142,7 +142,8 @@ static void write_policy(const char *text)
 
 void guarded_load(const char *text)
 {
-	struct sl_guard_options options = { .mode = SL_GUARD_ENFORCE };
+	struct sl_guard_options options = { .mode = SL_GUARD_ENFORCE,
+					    .deny_errno = guarded.deny_errno };
 	struct sl_compiled *compiled = NULL;
 	struct sl_policy *policy = NULL;
 	struct sl_err err = { 0 };

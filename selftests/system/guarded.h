@@ -31,6 +31,7 @@ struct guarded {
 	struct sink open, open_udp, open_v6;
 	struct sink shut[SHUT_MAX], shut_udp[SHUT_MAX], shut_v6;
 	char policy[PATH_MAX]; /* the file */
+	int deny_errno;        /* of the next load; 0: the guard's own */
 };
 
 extern struct guarded guarded;

@@ -34,6 +34,7 @@ static void expect_race(const struct load *load, bool refusals)
 	const char *line = fact_next(load, NULL, "total");
 	uint64_t tried = fact_u64(line, "tried");
 
+	cr_log_info("%.200s", line);
 	cr_expect_gt(tried, 1000, "%.200s", line);
 	cr_expect_gt(fact_u64(line, "ok"), 0, "%.200s", line);
 	cr_expect(!refusals || fact_u64(line, "refused") > 0, "%.200s", line);
