@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -86,6 +87,55 @@ Test(broker_start, profile_that_holds_the_hand_over)
 	cr_expect_neq(strstr(err.hint, "sendmsg"), NULL, "%s", err.hint);
 	kill(pid, SIGKILL);
 	cr_expect_eq(held_wait(pid), 128 + SIGKILL);
+	sl_handoff_end(&handoff);
+}
+
+/* sluice's own that holds sendmsg() is fetched. */
+static int send_all_ways(void *arg)
+{
+	struct iovec iov = { .iov_base = "x", .iov_len = 1 };
+	struct mmsghdr many = { .msg_hdr = { .msg_iov = &iov, .msg_iovlen = 1 } };
+	struct sockaddr_un to = { .sun_family = AF_UNIX, .sun_path = "/nowhere" };
+	int fds[2];
+
+	(void)arg;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds))
+		return 1;
+	if (send(fds[0], "x", 1, 0) != 1 || sendmsg(fds[0], &many.msg_hdr, 0) != 1 ||
+	    sendmmsg(fds[0], &many, 1, 0) != 1)
+		return 2;
+	return sendto(fds[0], "x", 1, 0, (struct sockaddr *)&to, sizeof(to)) < 0 ? errno : 3;
+}
+
+Test(broker_start, filter_that_holds_sends)
+{
+	static const struct sl_filter_options sends = { .hold = SL_HOLD_SEND };
+
+	held.decide = NULL;
+	held_up(NULL);
+	cr_expect_eq(held_call(&sends, send_all_ways, NULL), ENOENT);
+	held_balance();
+	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 3);
+	held_down();
+}
+
+Test(broker_start, number_that_is_no_listener)
+{
+	struct {
+		struct sl_err result;
+		int listener;
+	} message = { .listener = STDERR_FILENO };
+	int listener = -7;
+
+	make(&hold_exec);
+	cr_assert_eq(send(handoff.child, &message, sizeof(message), 0), (ssize_t)sizeof(message));
+	cr_expect_eq(sl_handoff_take(&handoff, 10000, &listener, NULL), -EBADMSG);
+	sl_handoff_end(&handoff);
+	make(&hold_exec);
+	message.listener = 9999;
+	cr_assert_eq(send(handoff.child, &message, sizeof(message), 0), (ssize_t)sizeof(message));
+	cr_expect_eq(sl_handoff_take(&handoff, 10000, &listener, NULL), -EBADF);
+	cr_expect_eq(listener, -7);
 	sl_handoff_end(&handoff);
 }
 

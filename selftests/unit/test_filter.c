@@ -229,7 +229,7 @@ Test(filter, options_are_checked)
 	cr_expect_eq(sl_filter_make(&filter, &options, NULL), -EINVAL);
 	cr_expect_eq(filter.len, 7);
 	options = (struct sl_filter_options){ .families = UINT64_MAX,
-					      .hold = SL_HOLD_EXEC | SL_HOLD_CONNECT,
+					      .hold = SL_HOLD_EXEC | SL_HOLD_CONNECT | SL_HOLD_SEND,
 					      .flags = SL_FILTER_NOTIFY_LISTEN };
 	cr_expect_eq(sl_filter_make(&filter, &options, NULL), 0);
 	cr_expect(filter.notifies);
@@ -322,10 +322,13 @@ Test(filter, holds_what_was_asked)
 		{ SL_HOLD_EXEC, 0, SL_CALL_EXECVE },
 		{ SL_HOLD_EXEC, 0, SL_CALL_EXECVEAT },
 		{ SL_HOLD_CONNECT, 0, SL_CALL_CONNECT },
+		{ SL_HOLD_SEND, 0, SL_CALL_SENDTO },
+		{ SL_HOLD_SEND, 0, SL_CALL_SENDMSG },
+		{ SL_HOLD_SEND, 0, SL_CALL_SENDMMSG },
 		{ 0, SL_FILTER_NOTIFY_LISTEN, SL_CALL_LISTEN },
 		{ 0, SL_FILTER_NOTIFY_FAMILY, SL_CALL_SOCKET },
 	};
-	struct seccomp_data data = { .args = { AF_PACKET } };
+	struct seccomp_data data = { .args = { AF_PACKET, 0, 0, 0, 1UL << 12 } };
 	struct sl_filter filter;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -344,6 +347,29 @@ Test(filter, holds_what_was_asked)
 		options.hold = options.flags = 0;
 		cr_assert_eq(sl_filter_make(&filter, &options, NULL), 0);
 		cr_expect_neq(simulate(&filter, &data), SECCOMP_RET_USER_NOTIF, "case %zu", i);
+	}
+}
+
+/* send() is sendto() without an address: what it sends to was decided when it connected. */
+Test(filter, only_sends_with_an_address_are_held)
+{
+	static const uint64_t addresses[] = { 0, 1, 1UL << 31, 1UL << 32, UINT64_MAX };
+	static const struct sl_filter_options options = { .hold = SL_HOLD_SEND };
+	struct seccomp_data data = { .nr = SYS_sendto };
+	struct sl_filter filter;
+
+#ifdef __x86_64__
+	data.arch = AUDIT_ARCH_X86_64;
+#else
+	data.arch = AUDIT_ARCH_AARCH64;
+#endif
+	cr_assert_eq(sl_filter_make(&filter, &options, NULL), 0);
+	cr_expect(filter.holds_send);
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+		data.args[4] = addresses[i];
+		cr_expect_eq(simulate(&filter, &data),
+			     addresses[i] ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW, "%#lx",
+			     (unsigned long)addresses[i]);
 	}
 }
 

@@ -88,6 +88,11 @@ static int read_arguments(struct sl_call *call, const struct seccomp_data *data,
 		call->kind = SL_HELD_LISTEN;
 		call->listen.fd = (int)data->args[0];
 		return 0;
+	case SL_CALL_SENDTO:
+	case SL_CALL_SENDMSG:
+	case SL_CALL_SENDMMSG:
+		call->kind = SL_HELD_SEND;
+		return 0;
 	case SL_CALL_SOCKET:
 	case SL_CALL_SOCKETPAIR:
 		call->kind = SL_HELD_SOCKET;

@@ -22,6 +22,7 @@ enum sl_call_kind {
 	SL_HELD_EXEC,
 	SL_HELD_CONNECT,
 	SL_HELD_LISTEN,
+	SL_HELD_SEND,   /* sendto(), sendmsg(), sendmmsg(): that it is made is all that is read */
 	SL_HELD_SOCKET, /* refused by the filter: told, to be logged; never goes on */
 	SL_HELD_MAX
 };

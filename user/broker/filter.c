@@ -20,6 +20,7 @@
 
 /* Only the low half: the kernel takes these arguments as int. Little-endian. */
 #define ARG_LOW(n) (offsetof(struct seccomp_data, args) + 8 * (n))
+#define ARG_HIGH(n) (ARG_LOW(n) + 4)
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "ARG_LOW");
 
 #define FAMILY_BITS 64
@@ -144,6 +145,9 @@ static unsigned int action_of(const struct sl_filter_options *options, enum sl_f
 	case SL_CALL_LISTEN:
 		return options->flags & SL_FILTER_NOTIFY_LISTEN ? SECCOMP_RET_USER_NOTIF
 								: SECCOMP_RET_ALLOW;
+	case SL_CALL_SENDMSG:
+	case SL_CALL_SENDMMSG:
+		return options->hold & SL_HOLD_SEND ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ALLOW;
 	case SL_CALL_BPF:
 		return SECCOMP_RET_ERRNO | EPERM;
 	case SL_CALL_IO_URING_SETUP:
@@ -153,17 +157,29 @@ static unsigned int action_of(const struct sl_filter_options *options, enum sl_f
 							   : SECCOMP_RET_ERRNO | ENOSYS;
 	case SL_CALL_SOCKET:
 	case SL_CALL_SOCKETPAIR:
+	case SL_CALL_SENDTO:
 	case SL_CALL_MAX:
 		break;
 	}
 	return SECCOMP_RET_ALLOW;
 }
 
+/* sendto(): held when its fifth argument, a pointer, is there. */
+static void put_sendto(struct sl_filter *f)
+{
+	put_load(f, ARG_LOW(4));
+	put(f, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 0);
+	put_ret(f, SECCOMP_RET_USER_NOTIF);
+	put_load(f, ARG_HIGH(4));
+	put_ret_if(f, 0, SECCOMP_RET_ALLOW);
+	put_ret(f, SECCOMP_RET_USER_NOTIF);
+}
+
 static void put_arch(struct sl_filter *f, const struct sl_filter_options *options,
 		     const struct sl_filter_arch *arch)
 {
 	const int *nr = arch->nr;
-	unsigned int block = block_open(f, arch->audit, arch->audit), sockets;
+	unsigned int block = block_open(f, arch->audit, arch->audit), sockets, sends;
 
 	put_load(f, offsetof(struct seccomp_data, nr));
 	if (arch->nr_limit) {
@@ -175,6 +191,11 @@ static void put_arch(struct sl_filter *f, const struct sl_filter_options *option
 
 		if (nr[call] >= 0 && action != SECCOMP_RET_ALLOW)
 			put_ret_if(f, nr[call], action);
+	}
+	if (options->hold & SL_HOLD_SEND) {
+		sends = block_open(f, nr[SL_CALL_SENDTO], nr[SL_CALL_SENDTO]);
+		put_sendto(f);
+		block_close(f, sends);
 	}
 	sockets = block_open(f, nr[SL_CALL_SOCKET], nr[SL_CALL_SOCKETPAIR]);
 	put_socket(f, options);
@@ -190,7 +211,7 @@ int sl_filter_make(struct sl_filter *out, const struct sl_filter_options *option
 	size_t count = sl_filter_arches(&arches);
 	struct sl_filter f = { .len = 0 };
 
-	if (options->hold & ~(SL_HOLD_EXEC | SL_HOLD_CONNECT))
+	if (options->hold & ~(SL_HOLD_EXEC | SL_HOLD_CONNECT | SL_HOLD_SEND))
 		return sl_err_set(err, EINVAL, "unknown hold mode %#x", options->hold);
 	if (options->refuse_errno < 0 || options->refuse_errno > 4095)
 		return sl_err_set(err, EINVAL, "%d is no errno", options->refuse_errno);
@@ -203,6 +224,7 @@ int sl_filter_make(struct sl_filter *out, const struct sl_filter_options *option
 				  SL_FILTER_MAX);
 	f.notifies = options->hold ||
 		     options->flags & (SL_FILTER_NOTIFY_FAMILY | SL_FILTER_NOTIFY_LISTEN);
+	f.holds_send = options->hold & SL_HOLD_SEND;
 	*out = f;
 	return 0;
 }

@@ -18,9 +18,10 @@
  *    4.3) stay; 32-bit programs whose C library only knows socketcall() get no sockets.
  * 4. io_uring_*(): ENOSYS unless allowed: a ring opens sockets past filter and hooks.
  * 5. bpf(): EPERM, as an unprivileged task gets it: root could detach what mediates.
- * 6. Held: execve() and execveat(), connect(), as asked. Never sendto() and sendmsg():
- *    the guard's hooks see each message, and the listener is handed over by sendmsg().
- *    bind() is left to the hooks; listen() is notified only on request, for its errno.
+ * 6. Held: execve() and execveat(), connect(), as asked. Sends that may name where they go
+ *    on their own request only, since every message costs then: sendto() with an address,
+ *    and all of sendmsg() and sendmmsg(), whose addresses are in memory. bind() is left to
+ *    the hooks; listen() is notified on request.
  *
  * What it leaves alone, and why: seccomp(), since filters stack, the strictest wins, and a
  * task with a listener gets no second one (EBUSY); ptrace() and its kin, which Landlock
@@ -46,6 +47,7 @@
 enum sl_hold {
 	SL_HOLD_EXEC = 1 << 0,
 	SL_HOLD_CONNECT = 1 << 1,
+	SL_HOLD_SEND = 1 << 2,
 };
 
 enum sl_filter_flag {
@@ -69,12 +71,13 @@ struct sl_filter_options {
 /* AF_UNIX, AF_INET, AF_INET6, AF_NETLINK (getifaddrs() needs it). */
 #define SL_FILTER_FAMILIES (1ULL << 1 | 1ULL << 2 | 1ULL << 10 | 1ULL << 16)
 
-#define SL_FILTER_MAX 384 /* instructions */
+#define SL_FILTER_MAX 448 /* instructions */
 
 struct sl_filter {
 	struct sock_filter code[SL_FILTER_MAX];
 	unsigned short len;
-	bool notifies; /* needs a listener */
+	bool notifies;   /* needs a listener */
+	bool holds_send; /* which can't be handed over by sendmsg() then */
 };
 
 /* A call of the filter's table, on an architecture. */
@@ -86,6 +89,9 @@ enum sl_filter_call {
 	SL_CALL_EXECVEAT,
 	SL_CALL_CONNECT,
 	SL_CALL_LISTEN,
+	SL_CALL_SENDTO,
+	SL_CALL_SENDMSG,
+	SL_CALL_SENDMMSG,
 	SL_CALL_BPF,
 	SL_CALL_IO_URING_SETUP,
 	SL_CALL_IO_URING_ENTER,

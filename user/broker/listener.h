@@ -15,8 +15,10 @@
  * 1. The child execs only after give has returned 0. When the parent died or ended the
  *    hand-off without release, it returns -EPIPE: nothing runs without a handler, which
  *    would see ENOSYS from every held call.
- * 2. Between filter and exec the child makes no call that a filter of sluice holds. A
- *    filter that holds sendmsg() can't be handed over: take times out and says so.
+ * 2. Between filter and exec the child makes no call that a filter of sluice holds. Where
+ *    that holds sendmsg(), the child tells the listener's number and the parent fetches it
+ *    (pidfd_getfd(2)). Another's filter that holds sendmsg(), in place of sluice's, can't
+ *    be handed over: take times out and says so.
  * 3. A failure of the child arrives at the parent with its text.
  */
 #ifndef SLUICE_USER_BROKER_LISTENER_H
