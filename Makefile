@@ -43,8 +43,8 @@ OUT := $(O)$(if $(SAN),/$(if $(filter fuzz,$(SAN)),fuzz,asan))
 Q := $(if $(filter 1,$(V)),,@)
 say = @$(if $(filter 1,$(V)),:,printf '  %-8s %s\n' '$(1)' '$(2)')
 
-.PHONY: all tests deps check check-unit check-system demo bench fuzz fuzz-all lint install \
-	uninstall clean help FORCE
+.PHONY: all tests deps check check-model check-unit check-system demo bench fuzz fuzz-all lint \
+	install uninstall clean help FORCE
 all:
 
 # These have to work before anything is installed: they take nothing from the probes.

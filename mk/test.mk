@@ -4,6 +4,7 @@
 # selftests/system	root			and uses sluice and sl-load as programs
 # selftests/load	sl-load, the workload that the system tests run
 # selftests/fuzz	fuzz_NAME.c, seeds in corpus/NAME/
+# selftests/model	the protocol of sessions, for spin
 # `make check` ends with the test runner's own summary: nothing may print after it.
 
 COMMON_SRCS := $(sort $(wildcard selftests/common/*.c))
@@ -40,6 +41,9 @@ TEST_ENV = SLUICE=$(abspath $(OUT)/sluice) SL_LOAD=$(abspath $(SL_LOAD)) \
 check-unit: $(UNIT) ## Run the unit tests (no root)
 	@$(TEST_ENV) selftests/run.sh $(if $(SAN),unit-asan,unit) $(UNIT)
 
+check-model: need-test ## Verify the model of the session protocol (no root)
+	@CC='$(CC)' selftests/model/check.sh $(abspath $(O))/model
+
 check-system: $(SYSTEM) $(OUT)/sluice $(BENCH) $(SL_LOAD) ## Run the system tests (root)
 	@$(TEST_ENV) selftests/run.sh $(if $(SAN),system-asan,system) $(SYSTEM)
 
@@ -50,6 +54,7 @@ CHECK = $(MAKE) $(PARALLEL) WERROR=1
 check: deps ## Install what is missing, then build and run all tests (root)
 	@$(CHECK) all tests bpf-all-arch
 	@$(O)/sluice help >/dev/null
+	@$(CHECK) check-model
 	@$(CHECK) check-unit
 	@$(CHECK) fuzz FUZZ_TIME=5
 	@$(CHECK) SAN=1 all tests
