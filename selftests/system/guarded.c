@@ -84,7 +84,7 @@ static void sink_close(struct sink *sink)
 static unsigned int next_port(struct sink *sink)
 {
 	struct pollfd pfd = { .fd = sink->fd, .events = POLLIN };
-	struct sockaddr_storage from;
+	struct sockaddr_storage from = {};
 	socklen_t len = sizeof(from);
 	char byte;
 	int fd;
@@ -105,7 +105,7 @@ unsigned int sink_take(struct sink *sink)
 {
 	_cleanup_fd_ int fd = socket(sink->addr.ss_family,
 				     (sink->udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
-	struct sockaddr_storage local;
+	struct sockaddr_storage local = {};
 	unsigned int n = 0;
 
 	cr_assert_geq(fd, 0);

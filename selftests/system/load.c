@@ -79,7 +79,7 @@ void load_exec(struct load *load, enum load_where where, char *const argv[])
 __attribute__((format(printf, 4, 0))) static bool
 start(struct load *load, pid_t pid, enum load_where where, const char *fmt, va_list ap)
 {
-	char *words[WORDS_MAX] = { getenv("SL_LOAD") };
+	char *words[WORDS_MAX] = { world_load() };
 	_cleanup_free_ char *line = NULL;
 	unsigned int n = 1;
 	char *save = NULL;

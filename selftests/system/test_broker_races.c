@@ -62,9 +62,11 @@ static int kill_connecting(void *arg)
 		unsigned int in_hand = atomic_load(&marks->calls);
 		pid_t pid = fork();
 
-		while (!pid) {
-			atomic_fetch_add(&marks->ack, 1);
-			held_connect(REFUSED);
+		if (!pid) {
+			for (;;) {
+				atomic_fetch_add(&marks->ack, 1);
+				held_connect(REFUSED);
+			}
 		}
 		while (atomic_load(&marks->ack) == before)
 			sched_yield();

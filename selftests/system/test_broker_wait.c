@@ -170,6 +170,7 @@ Test(broker_wait, drain_waits_for_decisions)
 	cr_expect_eq(denied, 0);
 	cr_expect_eq(held_wait(pid), 0);
 	held_balance();
+	cr_expect_eq(held_accepted(server), 1);
 	cr_expect_eq(held_count(SL_BROKER_CONTINUED), 1);
 }
 

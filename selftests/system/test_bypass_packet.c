@@ -137,7 +137,7 @@ static int tap_open(void)
 static unsigned int tap_routed(int tap)
 {
 	unsigned char packet[64];
-	struct sockaddr_ll from;
+	struct sockaddr_ll from = {};
 	socklen_t len = sizeof(from);
 	unsigned int n = 0;
 

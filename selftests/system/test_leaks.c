@@ -143,7 +143,7 @@ Test(leaks, workload_is_all_of_it)
 
 		next = strchr(line, '\n');
 		next = next ? next + 1 : NULL;
-		if (strncmp(line, "  ", 2) || sscanf(line + 2, "%63[a-z0-9-]", name) != 1)
+		if (strncmp(line, "  ", 2) != 0 || sscanf(line + 2, "%63[a-z0-9-]", name) != 1)
 			continue;
 		n++;
 		cr_expect(is_known(name), "%s is not in the list", name);

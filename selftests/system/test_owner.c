@@ -65,7 +65,7 @@ struct tally {
 /* Returns the pid that the client said. */
 static uint32_t serve_one(int fd, struct tally *tally)
 {
-	struct sockaddr_in here, there;
+	struct sockaddr_in here = {}, there = {};
 	socklen_t here_len = sizeof(here), there_len = sizeof(there);
 	_cleanup_fd_ int conn = accept4(fd, (struct sockaddr *)&there, &there_len, SOCK_CLOEXEC);
 	struct sl_sock owner = {};

@@ -128,7 +128,7 @@ static void on_exec(const struct sl_event *event, void *arg)
 	const struct sl_owner owner = { .exe = process->exe, .lineage = process->lineage };
 	struct reader *reader = arg;
 
-	if (event->kind != SL_EVENT_EXEC || strcmp(process->comm, "leaf"))
+	if (event->kind != SL_EVENT_EXEC || strcmp(process->comm, "leaf") != 0)
 		return;
 	reader->leaves++;
 	expect_chain(&owner, "leaf", "parent");

@@ -74,6 +74,14 @@ void world_attach(void)
 		     "attach: %s", err.text);
 }
 
+char *world_load(void)
+{
+	char *path = getenv("SL_LOAD");
+
+	cr_assert_not_null(path, "SL_LOAD names the workload");
+	return path;
+}
+
 void world_make(const struct sl_set_options *options, bool attach)
 {
 	static unsigned int n;
@@ -81,7 +89,7 @@ void world_make(const struct sl_set_options *options, bool attach)
 	struct sl_err err = {};
 
 	cr_assert_null(world.set, "the suite's .init runs as well as the test's own");
-	cr_assert_not_null(getenv("SL_LOAD"), "SL_LOAD names the workload");
+	world_load();
 	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), &err), 0, "%s", err.text);
 	each_left_over(SL_SET_ROOT, "test-", destroy_set);
 	each_left_over(mount, "sl-test-", destroy_cgroup);
@@ -117,7 +125,7 @@ static int scratch_file(const char *name, char path[PATH_MAX])
 
 const char *world_copy(const char *name, char path[PATH_MAX])
 {
-	return world_copy_of(getenv("SL_LOAD"), name, path);
+	return world_copy_of(world_load(), name, path);
 }
 
 const char *world_copy_of(const char *program, const char *name, char path[PATH_MAX])

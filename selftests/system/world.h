@@ -34,6 +34,8 @@ void world_up(void);
 void world_make(const struct sl_set_options *options, bool attach);
 void world_attach(void);
 void world_down(void);
+/* The path of sl-load. */
+char *world_load(void);
 /* Copies sl-load to NAME in the scratch directory, mode 0755; its path. */
 const char *world_copy(const char *name, char path[PATH_MAX]);
 /* The same of any program. */

@@ -100,13 +100,13 @@ enum sl_filter_call {
 };
 
 /*
- * Its number on `arch` (AUDIT_ARCH_*), -1 when the architecture has no such call or is
+ * Its number on `audit` (AUDIT_ARCH_*), -1 when the architecture has no such call or is
  * not one of this machine's.
  */
-int sl_filter_nr(uint32_t arch, enum sl_filter_call call);
+int sl_filter_nr(uint32_t audit, enum sl_filter_call call);
 
 /* Which call a number is; SL_CALL_MAX when none of the table. */
-enum sl_filter_call sl_filter_call_of(uint32_t arch, int nr);
+enum sl_filter_call sl_filter_call_of(uint32_t audit, int nr);
 
 /* The errno that `options` want for a refused socket(family, type, protocol). */
 int sl_filter_refusal(const struct sl_filter_options *options, int family, int type);

@@ -141,7 +141,7 @@ static int sandbox_mode(struct sl_cli *cli, const void *values, int argc, char *
 	(void)values;
 	(void)argc;
 	for (size_t i = 1; i < ARRAY_SIZE(mode_values); i++) {
-		if (strcmp(argv[1], sl_sandbox_modes[i]))
+		if (strcmp(argv[1], sl_sandbox_modes[i]) != 0)
 			continue;
 		change.mode = mode_values[i];
 		return find_and_change(&change, argv[0]);

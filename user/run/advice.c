@@ -50,7 +50,7 @@ static bool add_binary(struct text *text, const char *path)
 		return true;
 	}
 	sl_escape_text(safe, sizeof(safe), path);
-	if (strcmp(safe, path) || strpbrk(path, "\"\\"))
+	if (strcmp(safe, path) != 0 || strpbrk(path, "\"\\"))
 		return false;
 	add(text, "binaries: [{path: \"%s\"}]", path);
 	return true;
@@ -78,7 +78,7 @@ static void advise_endpoint(struct text *text, const struct sl_advice *advice)
 	bool udp = !strcmp(advice->proto, "udp"), tcp = !strcmp(advice->proto, "tcp");
 	size_t start;
 
-	if (!advice->remote.port_be || (!udp && !tcp && strcmp(advice->proto, "mptcp")))
+	if (!advice->remote.port_be || (!udp && !tcp && strcmp(advice->proto, "mptcp") != 0))
 		return;
 	if (advice->rule) {
 		add(text, "add to '");
