@@ -87,11 +87,12 @@ struct sl_field {
 	bool (*present)(const void *record); /* false: absent; NULL: rule 2 alone */
 };
 
-#define SL_FIELD_AS(kind, record, member, text, title, ...)                                \
-	{                                                                                  \
-		.name = (text), .heading = (title), .type = SL_FIELD_TYPE_##kind,          \
-		.offset = offsetof(record, member), .size = sizeof(((record *)0)->member), \
-		__VA_ARGS__                                                                \
+/* The size of a type: that of an expression which is a pointer looks like a slip to lint. */
+#define SL_FIELD_AS(kind, record, member, text, title, ...)                       \
+	{                                                                         \
+		.name = (text), .heading = (title), .type = SL_FIELD_TYPE_##kind, \
+		.offset = offsetof(record, member),                               \
+		.size = sizeof(__typeof__(((record *)0)->member)), __VA_ARGS__    \
 	}
 /* The name is the member's; use SL_FIELD_AS for another. Further initializers may follow. */
 #define SL_FIELD(kind, record, member, title, ...) \
@@ -118,12 +119,8 @@ struct sl_field {
 		 .word_count = sizeof(table) / sizeof((table)[0]), ##__VA_ARGS__)
 #define SL_FIELD_OBJECT(record, member, title, table, ...) \
 	SL_FIELD(OBJECT, record, member, title, .fields = (table), ##__VA_ARGS__)
-#define SL_FIELD_OBJECT_PTR(record, member, title, table, ...)                                 \
-	{                                                                                      \
-		.name = #member, .heading = (title), .type = SL_FIELD_TYPE_OBJECT_PTR,         \
-		.offset = offsetof(record, member), .size = sizeof(void *), .fields = (table), \
-		##__VA_ARGS__                                                                  \
-	}
+#define SL_FIELD_OBJECT_PTR(record, member, title, table, ...) \
+	SL_FIELD(OBJECT_PTR, record, member, title, .fields = (table), ##__VA_ARGS__)
 #define SL_FIELD_RECORDS(record, member, title, table, ...) \
 	SL_FIELD(RECORDS, record, member, title, .fields = (table), ##__VA_ARGS__)
 

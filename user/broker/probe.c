@@ -132,7 +132,7 @@ void sl_probe_listener_flags(unsigned long *flags, const char **why)
 {
 	unsigned long all = SECCOMP_FILTER_FLAG_NEW_LISTENER |
 			    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-	unsigned int lost;
+	unsigned int lost = 0;
 
 	*flags = 0;
 	*why = NULL;

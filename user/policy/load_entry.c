@@ -85,11 +85,11 @@ int sl_load_binary(struct sl_loader *loader, const struct sl_yaml_node *node, vo
 
 	binary->at = node->at;
 	binary->descendants = true;
-	if (!ret && !values[0])
+	if (!ret && values[0])
+		ret = take_path(loader, values[0], "path", &binary->path);
+	else if (!ret)
 		ret = sl_yaml_fail(&loader->source, EINVAL, node->at, NULL,
 				   "binary: no `path`, without which it can never match");
-	if (!ret)
-		ret = take_path(loader, values[0], "path", &binary->path);
 	if (!ret && values[1])
 		ret = take_path(loader, values[1], "script", &binary->script);
 	if (!ret)
