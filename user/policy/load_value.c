@@ -209,7 +209,7 @@ int sl_load_word(struct sl_loader *loader, const struct sl_yaml_node *node, cons
 {
 	char list[128];
 	size_t used = 0;
-	const char *text = NULL;
+	const char *text = "";
 	int ret;
 
 	if (!node)

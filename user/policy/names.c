@@ -227,11 +227,9 @@ struct patterns {
 static uint32_t find_wild(const struct patterns *walk, const char *stars)
 {
 	char pattern[SL_HOST_MAX + 3];
-	size_t count = strlen(stars), len = strlen(walk->rest);
+	const char *end = stpcpy(stpcpy(pattern, stars), walk->rest);
 
-	memcpy(pattern, stars, count);
-	memcpy(pattern + count, walk->rest, len);
-	return sl_intern_find(walk->compiled->hosts, pattern, count + len);
+	return sl_intern_find(walk->compiled->hosts, pattern, (size_t)(end - pattern));
 }
 
 /* The next pattern that the policy has; SL_INTERN_NONE at the end. */

@@ -107,7 +107,7 @@ static int open_level(struct builder *b, const yaml_event_t *event, enum sl_yaml
 	struct sl_yaml_node *node = NULL;
 	int ret = add_node(b, event, kind, &node);
 
-	if (ret)
+	if (!node)
 		return ret;
 	node->tagged = tag != NULL;
 	if (b->depth == SL_POLICY_DEPTH_MAX)
@@ -123,7 +123,7 @@ static int take_scalar(struct builder *b, const yaml_event_t *event)
 	struct sl_yaml_node *node = NULL;
 	int ret = add_node(b, event, SL_YAML_SCALAR, &node);
 
-	if (ret)
+	if (!node)
 		return ret;
 	node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	node->tagged = event->data.scalar.tag != NULL;
@@ -136,7 +136,7 @@ static int take_alias(struct builder *b, const yaml_event_t *event)
 	int ret = add_node(b, event, SL_YAML_ALIAS, &node);
 	const char *name = (const char *)event->data.alias.anchor;
 
-	return ret ? ret : set_text(b, node, event->data.alias.anchor, strlen(name));
+	return node ? set_text(b, node, event->data.alias.anchor, strlen(name)) : ret;
 }
 
 static int take_event(struct builder *b, const yaml_event_t *event)
