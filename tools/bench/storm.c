@@ -236,7 +236,7 @@ static void report_rows(struct run *run, const struct sl_counters *counters, uin
 static int report_run(struct run *run, struct sl_report *report, struct sl_err *err)
 {
 	const struct sl_consumer_stats *stats = run->consumer.stats;
-	double intervals = (double)(run->elapsed_ns / (INTERVAL_MS * 1000000ULL) + 1);
+	uint64_t intervals = run->elapsed_ns / (INTERVAL_MS * 1000000ULL) + 1;
 	uint64_t told = stats->by_kind[SL_EVENT_DECISION], gone;
 	struct storm *storm = run->storm;
 	struct sl_counters counters;
@@ -253,8 +253,9 @@ static int report_run(struct run *run, struct sl_report *report, struct sl_err *
 		       (double)run->elapsed_ns / 1e9, (long long)log.st_size,
 		       (double)run->cpu_us / 1e6);
 	sl_report_at_most(report, "lines of killed targets, one an interval", (double)run->lines,
-			  intervals);
-	sl_report_at_most(report, "events of one denial, one an interval", (double)told, intervals);
+			  (double)intervals);
+	sl_report_at_most(report, "events of one denial, one an interval", (double)told,
+			  (double)intervals);
 	sl_report_equal(report, "calls with another outcome", (int64_t)storm->wrong, 0);
 	sl_report_equal(report, "targets gone before their answer", (int64_t)gone,
 			(int64_t)storm->targets);

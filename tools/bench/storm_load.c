@@ -50,8 +50,7 @@ static void killed_targets(struct storm *storm)
 		pid = fork();
 		if (!pid) {
 			fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-			connect(fd, (struct sockaddr *)&storm->to, sizeof(storm->to));
-			_exit(0);
+			_exit(connect(fd, (struct sockaddr *)&storm->to, sizeof(storm->to)) < 0);
 		}
 		if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) ||
 		    WTERMSIG(status) != SIGKILL)

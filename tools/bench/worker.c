@@ -192,7 +192,7 @@ int sl_worker_renew(struct sl_worker *worker, struct sl_err *err)
 
 int sl_worker_turn(struct sl_worker *worker, double *ns, struct sl_err *err)
 {
-	struct turn turn;
+	struct turn turn = {};
 	int rc = command(worker, TURN, &turn, err);
 
 	if (!rc)
