@@ -51,6 +51,7 @@ static int local_of(int fd, struct sockaddr_storage *out)
 {
 	socklen_t len = sizeof(*out);
 
+	memset(out, 0, sizeof(*out));
 	return getsockname(fd, (struct sockaddr *)out, &len);
 }
 
@@ -105,7 +106,7 @@ unsigned int sink_take(struct sink *sink)
 {
 	_cleanup_fd_ int fd = socket(sink->addr.ss_family,
 				     (sink->udp ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0);
-	struct sockaddr_storage local = {};
+	struct sockaddr_storage local;
 	unsigned int n = 0;
 
 	cr_assert_geq(fd, 0);
