@@ -127,6 +127,25 @@ static int memfd_exec(const struct sl_opts *o)
 	return sl_fail("fexecve", argv.full ? E2BIG : errno);
 }
 
+/* fexecve() is execveat() with an empty path: no name is looked up. */
+static int fd_exec(const struct sl_opts *o)
+{
+	static struct sl_argv argv;
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX];
+	int rc = sl_self_path(o, o->name ? o->name : "sl-load-fd", path);
+
+	if (rc < 0)
+		return sl_fail("copy", -rc);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return sl_fail("open", errno);
+	sl_tail_argv(&argv, path, o);
+	if (!argv.full)
+		fexecve(fd, argv.v, environ);
+	return sl_fail("fexecve", argv.full ? E2BIG : errno);
+}
+
 static int chroot_exec(const struct sl_opts *o)
 {
 	static struct sl_argv argv;
@@ -219,6 +238,11 @@ const struct sl_cmd sl_exec_cmds[] = {
 	  .takes_tail = true,
 	  .options = SL_TAIL_OPTIONS "name",
 	  .help = "executes a copy in a memfd, which does the tail" },
+	{ .name = "fd-exec",
+	  .run = fd_exec,
+	  .takes_tail = true,
+	  .options = SL_TAIL_OPTIONS "name",
+	  .help = "executes itself or, with --dir, a copy by its descriptor (execveat)" },
 	{ .name = "chroot-exec",
 	  .run = chroot_exec,
 	  .args = "ROOT",

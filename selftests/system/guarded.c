@@ -131,7 +131,7 @@ unsigned int guarded_leaks(void)
 
 /* --- the policy --- */
 
-static void write_policy(const char *text)
+void guarded_write(const char *text)
 {
 	_cleanup_fd_ int fd = -1;
 
@@ -150,7 +150,7 @@ void guarded_load(const char *text)
 	struct sl_err err = { 0 };
 	__u32 id;
 
-	write_policy(text);
+	guarded_write(text);
 	cr_assert_eq(sl_policy_load_file(&policy, guarded.policy, &err), 0, "%s\n%s", err.text,
 		     text);
 	cr_assert_eq(sl_compiled_new(&compiled, policy, &err), 0, "%s", err.text);

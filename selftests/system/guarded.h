@@ -46,6 +46,8 @@ unsigned int sink_take(struct sink *sink);
 /* The sum over all receivers that are denied. */
 unsigned int guarded_leaks(void);
 
+/* Writes guarded.policy, for `sluice run`. */
+void guarded_write(const char *text);
 /* Puts a policy into force: in the set of the world, and in guarded.policy. */
 void guarded_load(const char *text);
 /* The one of guarded_up(); `more` are further lines of YAML below network_policies. */

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "broker/filter.h"
 #include "cli/commands.h"
 #include "event/watch.h"
 #include "kernel/feature.h"
@@ -36,7 +37,8 @@ struct run_options {
 };
 
 static const char *const mode_names[] = { "policy", "observe", "audit", "enforce", NULL };
-static const char *const hold_names[] = { "auto", "exec", NULL };
+/* By enum sl_run_hold. */
+static const char *const hold_names[] = { "auto", "exec", "connect", NULL };
 
 static const struct sl_option options[] = {
 	SL_OPTION(TEXT, struct run_options, events, "events", 'e', "FILE",
@@ -52,7 +54,7 @@ static const struct sl_option options[] = {
 		  .choices = mode_names),
 	SL_OPTION(CHOICE, struct run_options, hold, "hold", 0, NULL,
 		  "which calls wait until user space has prepared their verdict (default: auto, "
-		  "exec if the policy needs it)",
+		  "exec if the policy needs it; connect: sends with an address too, if it does)",
 		  .choices = hold_names),
 	SL_OPTION(FLAG, struct run_options, io_uring, "io-uring", 0, NULL,
 		  "allow io_uring, whose sockets of unusual families nobody mediates"),
@@ -94,6 +96,16 @@ static int open_events(struct run *run)
 					   "stdout");
 }
 
+static int open_policy_file(struct run *run, const struct sl_enforce_options *wanted)
+{
+	int rc = sl_enforce_open(&run->enforce, wanted, &run->cli->err);
+
+	if (rc || !run->options->io_uring || !(sl_enforce_holds(run->enforce) & SL_HOLD_SEND))
+		return rc;
+	sl_err_set(&run->cli->err, EINVAL, "what io_uring sends and connects can't be held");
+	return sl_err_hint(&run->cli->err, "use --hold exec, or not --io-uring");
+}
+
 static int open_policy(struct run *run)
 {
 	static const enum sl_guard_mode modes[] = { SL_GUARD_MODE_MAX, SL_GUARD_OBSERVE,
@@ -101,15 +113,19 @@ static int open_policy(struct run *run)
 	struct sl_enforce_options wanted = {
 		.file = run->options->policy,
 		.mode = modes[run->options->mode],
-		.hold_exec = run->options->hold == 1,
+		.hold = (enum sl_run_hold)run->options->hold,
 	};
 
 	if (wanted.file)
-		return sl_enforce_open(&run->enforce, &wanted, &run->cli->err);
-	if (wanted.mode != SL_GUARD_AUDIT && wanted.mode != SL_GUARD_ENFORCE)
+		return open_policy_file(run, &wanted);
+	if (wanted.mode == SL_GUARD_AUDIT || wanted.mode == SL_GUARD_ENFORCE)
+		sl_err_set(&run->cli->err, EINVAL, "--mode %s needs a policy",
+			   sl_guard_mode_name(wanted.mode));
+	else if (wanted.hold != SL_RUN_HOLD_AUTO)
+		sl_err_set(&run->cli->err, EINVAL, "--hold %s needs a policy",
+			   hold_names[wanted.hold]);
+	else
 		return 0;
-	sl_err_set(&run->cli->err, EINVAL, "--mode %s needs a policy",
-		   sl_guard_mode_name(wanted.mode));
 	return sl_err_hint(&run->cli->err, "name one with --policy FILE");
 }
 
@@ -172,7 +188,8 @@ static int start_mediation(struct run *run, const struct sl_run_user *user)
 
 	if (!run->enforce || sl_enforce_mode(run->enforce) != SL_GUARD_ENFORCE)
 		return 0;
-	wanted.hold_exec = sl_enforce_files(run->enforce) != NULL;
+	wanted.hold = sl_enforce_holds(run->enforce);
+	wanted.prepare = sl_enforce_files(run->enforce) != NULL;
 	rc = sl_mediate_new(&run->mediate, &wanted, &run->cli->err);
 	if (rc || run->cli->quiet)
 		return rc;

@@ -14,25 +14,17 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
-#include "base/htab.h"
+#include "guard/files_private.h"
 #include "guard/guard_private.h"
 #include "policy/bits.h"
 
 #define READ_BYTES (128u << 10)
 
-struct sl_files {
-	struct sl_set *set;
-	const struct sl_compiled *compiled;
-	__u32 policy;
-	bool digests;
-	pthread_mutex_t lock;  /* over `known` */
-	struct sl_htab *known; /* struct sl_guard_file -> struct known_file */
-};
-
 struct known_file {
 	uint8_t sha256[SL_SHA256_LEN];
 	__u64 size;
 	bool hashed;
+	bool hashing; /* by one thread; the others wait */
 };
 
 void sl_files_free(struct sl_files **files)
@@ -40,6 +32,8 @@ void sl_files_free(struct sl_files **files)
 	if (!*files)
 		return;
 	sl_htab_free(&(*files)->known);
+	sl_htab_free(&(*files)->prepared);
+	pthread_cond_destroy(&(*files)->hashed);
 	pthread_mutex_destroy(&(*files)->lock);
 	free(*files);
 	*files = NULL;
@@ -60,7 +54,9 @@ int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_comp
 	files->policy = policy_id;
 	files->digests = needs.digests;
 	pthread_mutex_init(&files->lock, NULL);
+	pthread_cond_init(&files->hashed, NULL);
 	rc = sl_htab_new(&files->known, sizeof(struct sl_guard_file), sizeof(struct known_file));
+	rc = rc ?: sl_htab_new(&files->prepared, sizeof(__u32), 0);
 	if (rc)
 		return rc;
 	*out = TAKE_PTR(files);
@@ -122,37 +118,62 @@ static int hash_fd(int path_fd, __u64 size, uint8_t sha256[SL_SHA256_LEN])
 	return rc;
 }
 
-/* The digest by identity; hashed without the lock, so that one large file delays nobody. */
-static int digest_of(struct sl_files *files, int path_fd, const struct sl_guard_file *key,
-		     __u64 size, uint8_t sha256[SL_SHA256_LEN])
+/* With the lock held: the digest, if it is known for a file of this size. */
+static bool take_known(struct sl_files *files, const struct sl_guard_file *key, __u64 size,
+		       uint8_t sha256[SL_SHA256_LEN])
+{
+	const struct known_file *known = sl_htab_get(files->known, key);
+
+	if (!known || !known->hashed || known->size != size)
+		return false;
+	memcpy(sha256, known->sha256, SL_SHA256_LEN);
+	return true;
+}
+
+/* Hashed without the lock, so that one large file delays only who waits for it. */
+int sl_files_digest_once(struct sl_files *files, const struct sl_guard_file *key, __u64 size,
+			 int (*hash)(void *arg, uint8_t sha256[SL_SHA256_LEN]), void *arg,
+			 uint8_t sha256[SL_SHA256_LEN])
 {
 	struct known_file *known;
-	bool found = false;
 	int rc;
 
 	if (size > SL_FILES_HASH_MAX)
 		return -EFBIG;
 	pthread_mutex_lock(&files->lock);
-	known = sl_htab_get(files->known, key);
-	if (known && known->hashed && known->size == size) {
-		memcpy(sha256, known->sha256, SL_SHA256_LEN);
-		found = true;
-	}
+	for (known = sl_htab_get(files->known, key); known && known->hashing;
+	     known = sl_htab_get(files->known, key))
+		pthread_cond_wait(&files->hashed, &files->lock);
+	rc = take_known(files, key, size, sha256) ? 0 : -EINPROGRESS;
+	known = rc ? sl_htab_add(files->known, key, NULL) : NULL;
+	if (known)
+		known->hashing = true;
 	pthread_mutex_unlock(&files->lock);
-	if (found)
-		return 0;
-	rc = hash_fd(path_fd, size, sha256);
-	if (rc)
-		return rc;
+	if (!rc || !known)
+		return rc ? -ENOMEM : 0;
+	rc = hash(arg, sha256);
 	pthread_mutex_lock(&files->lock);
-	known = sl_htab_add(files->known, key, NULL);
-	if (known) {
+	known = sl_htab_get(files->known, key);
+	known->hashing = false;
+	known->hashed = !rc;
+	known->size = size;
+	if (!rc)
 		memcpy(known->sha256, sha256, SL_SHA256_LEN);
-		known->size = size;
-		known->hashed = true;
-	}
+	pthread_cond_broadcast(&files->hashed);
 	pthread_mutex_unlock(&files->lock);
-	return 0;
+	return rc;
+}
+
+struct hash_of_fd {
+	int path_fd;
+	__u64 size;
+};
+
+static int hash_once(void *arg, uint8_t sha256[SL_SHA256_LEN])
+{
+	const struct hash_of_fd *file = arg;
+
+	return hash_fd(file->path_fd, file->size, sha256);
 }
 
 static bool grants_nothing(const struct sl_image_bits *bits)
@@ -178,6 +199,7 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 	char link[32], path[PATH_MAX];
 	struct sl_image image = { .path = path };
 	uint8_t sha256[SL_SHA256_LEN];
+	struct hash_of_fd file;
 	struct sl_guard_grant row;
 	struct sl_image_bits bits;
 	struct sl_guard_file key;
@@ -197,7 +219,8 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 	if (grants_nothing(&bits))
 		return 0;
 	if (files->digests) {
-		rc = digest_of(files, path_fd, &key, (__u64)st.st_size, sha256);
+		file = (struct hash_of_fd){ path_fd, (__u64)st.st_size };
+		rc = sl_files_digest_once(files, &key, file.size, hash_once, &file, sha256);
 		if (rc)
 			return rc;
 		if (!unchanged(path_fd, &st))
@@ -209,24 +232,25 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 	return sl_guard_put(files->set, SL_MAP_GUARD_FILES, &key, &row);
 }
 
-int sl_files_digest(struct sl_files *files, const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN])
+void sl_files_key(const struct sl_files *files, const struct sl_exe *exe, struct sl_guard_file *key)
 {
-	const struct sl_guard_file key = {
+	*key = (struct sl_guard_file){
 		.ino = exe->key.ino,
 		.ctime_ns = exe->key.ctime_ns,
 		.path_hash = exe->key.path_hash,
 		.dev = exe->key.dev,
 		.policy = files->policy,
 	};
-	const struct known_file *known;
-	int rc = -ENOENT;
+}
 
+int sl_files_digest(struct sl_files *files, const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN])
+{
+	struct sl_guard_file key;
+	bool found;
+
+	sl_files_key(files, exe, &key);
 	pthread_mutex_lock(&files->lock);
-	known = sl_htab_get(files->known, &key);
-	if (known && known->hashed) {
-		memcpy(sha256, known->sha256, SL_SHA256_LEN);
-		rc = 0;
-	}
+	found = take_known(files, &key, exe->size, sha256);
 	pthread_mutex_unlock(&files->lock);
-	return rc;
+	return found ? 0 : -ENOENT;
 }

@@ -18,6 +18,18 @@ void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table
 /* Rows of all lineages that are there: those made meanwhile are the exec hook's. */
 int sl_guard_lineages(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled);
 
+/* The digest of an executable's bytes as they were at each exec of it. 0 or -errno: none. */
+typedef int (*sl_guard_digest_fn)(const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN],
+				  void *arg);
+
+/*
+ * The row of one lineage and of those it came from, by all that user space can match:
+ * wildcards, and digests of the images that are pinned. Replaces what the exec hook has
+ * made by paths alone; both are functions of policy and lineage, so it does no harm twice.
+ */
+int sl_guard_lineage(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+		     __u32 lineage, sl_guard_digest_fn digest, void *arg);
+
 /* Deletes every row of a policy. */
 int sl_guard_delete(struct sl_set *set, __u32 policy_id);
 

@@ -73,6 +73,12 @@ int sl_lineage_by_id(const struct sl_set *set, unsigned int id, struct sl_lineag
 	return sl_map_lookup(set->maps[SL_MAP_LINEAGES], &id, out);
 }
 
+int sl_proc_by_key(const struct sl_set *set, const struct sl_process_key *key,
+		   struct sl_process *out)
+{
+	return sl_map_lookup(set->maps[SL_MAP_PROCS], key, out);
+}
+
 int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),
 		  void *arg)
 {

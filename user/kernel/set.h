@@ -222,6 +222,8 @@ int sl_decisions_forget(struct sl_set *set, unsigned int sandbox);
 /* Rows of the process, executable and lineage maps. -ENOENT when missing. */
 int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),
 		  void *arg);
+int sl_proc_by_key(const struct sl_set *set, const struct sl_process_key *key,
+		   struct sl_process *out);
 /* Executables come in the order of their ids, in which they were first seen. */
 int sl_exe_by_id(const struct sl_set *set, unsigned int id, struct sl_exe *out);
 int sl_exes_each(struct sl_set *set, int (*fn)(const struct sl_exe *exe, void *arg), void *arg);

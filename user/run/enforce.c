@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "broker/filter.h"
 #include "policy/decide.h"
 #include "policy/tell.h"
 
@@ -17,7 +18,8 @@ struct sl_enforce {
 	struct sl_compiled *compiled;
 	struct sl_names *names;
 	struct sl_files *files;
-	bool hold_exec;
+	enum sl_run_hold hold;
+	bool needs_files; /* what only user space can match is in the policy */
 	enum sl_guard_mode mode;
 	struct sl_set *set;
 	__u32 policy_id;
@@ -53,32 +55,38 @@ void sl_enforce_free(struct sl_enforce **enforce)
 	*enforce = NULL;
 }
 
-/* What only user space can match needs exec to be held. */
-static void choose_hold(struct sl_enforce *e)
+unsigned int sl_enforce_holds(const struct sl_enforce *e)
 {
-	struct sl_compiled_needs needs;
-
-	sl_compiled_needs(e->compiled, &needs);
-	e->hold_exec |= needs.globs || needs.digests;
+	switch (e->hold) {
+	case SL_RUN_HOLD_EXEC:
+		return SL_HOLD_EXEC;
+	case SL_RUN_HOLD_CONNECT:
+		return SL_HOLD_CONNECT | (e->needs_files ? SL_HOLD_SEND : 0);
+	case SL_RUN_HOLD_AUTO:
+		break;
+	}
+	return e->needs_files ? SL_HOLD_EXEC : 0;
 }
 
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
 		    struct sl_err *err)
 {
 	_cleanup_(sl_enforce_free) struct sl_enforce *e = calloc(1, sizeof(*e));
+	struct sl_compiled_needs needs;
 	int rc;
 
 	if (!e)
 		return sl_err_sys(err, ENOMEM, "policy");
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->wake, NULL);
-	e->hold_exec = options->hold_exec;
+	e->hold = options->hold;
 	rc = sl_policy_load_file(&e->policy, options->file, err);
 	rc = rc ?: sl_compiled_new(&e->compiled, e->policy, err);
 	rc = rc ?: sl_guard_supports(e->compiled, true, err);
 	if (rc)
 		return rc;
-	choose_hold(e);
+	sl_compiled_needs(e->compiled, &needs);
+	e->needs_files = needs.globs || needs.digests;
 	rc = sl_names_new(&e->names, e->compiled);
 	if (rc)
 		return sl_err_sys(err, -rc, "policy");
@@ -140,7 +148,7 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 	rc = rc ?: refresh(e, true, err);
 	if (rc)
 		return rc;
-	if (e->hold_exec) {
+	if (e->needs_files) {
 		rc = sl_files_new(&e->files, set, e->compiled, e->policy_id);
 		if (rc)
 			return sl_err_sys(err, -rc, "policy");

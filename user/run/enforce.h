@@ -18,10 +18,17 @@
 
 struct sl_enforce;
 
+/* Which calls wait for user space. */
+enum sl_run_hold {
+	SL_RUN_HOLD_AUTO,    /* exec, if the policy has what only user space can match */
+	SL_RUN_HOLD_EXEC,    /* every exec */
+	SL_RUN_HOLD_CONNECT, /* connect(); sends and listen() too, if the policy has such things */
+};
+
 struct sl_enforce_options {
 	const char *file;
 	enum sl_guard_mode mode; /* SL_GUARD_MODE_MAX: as the file says */
-	bool hold_exec;          /* look at each file before it runs, needed or not */
+	enum sl_run_hold hold;
 };
 
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
@@ -32,7 +39,10 @@ void sl_enforce_free(struct sl_enforce **enforce);
 int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
 		     struct sl_err *err);
 
-/* What held execs are looked at by; NULL when the kernel can match all by itself. */
+/* enum sl_hold, or-ed. */
+unsigned int sl_enforce_holds(const struct sl_enforce *enforce);
+
+/* What held calls are looked at by; NULL when the kernel can match all by itself. */
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce);
 
 enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce);

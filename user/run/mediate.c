@@ -15,6 +15,7 @@
 #include "broker/listener.h"
 #include "broker/loop.h"
 #include "broker/probe.h"
+#include "run/members.h"
 
 #define LISTENER_TAG 1
 
@@ -30,6 +31,7 @@ struct sl_mediate {
 	struct sl_handoff handoff;
 	struct sl_broker *broker;
 	struct sl_files *files;
+	struct sl_members *members;
 	int pipe[2];
 	atomic_ullong untold; /* decisions that found the pipe full */
 };
@@ -42,6 +44,7 @@ void sl_mediate_free(struct sl_mediate **mediate)
 		return;
 	sl_handoff_end(&m->handoff);
 	sl_broker_free(&m->broker);
+	sl_members_free(&m->members);
 	sl_cleanup_fd(&m->pipe[0]);
 	sl_cleanup_fd(&m->pipe[1]);
 	free(m);
@@ -57,20 +60,9 @@ static void tell(struct sl_mediate *m, const struct sl_event_decision *event)
 		atomic_fetch_add(&m->untold, 1);
 }
 
-struct owner_search {
-	struct sl_task task;
-	struct sl_owner *owner;
-};
-
-/* The kernel's record of a task that /proc names: by both parts of its key. */
-static int match_owner(const struct sl_process *process, void *arg)
+static void owner_of(struct sl_owner *owner, const struct sl_process *process)
 {
-	struct owner_search *search = arg;
-
-	if (process->key.tgid != (__u32)search->task.tgid ||
-	    sl_start_ticks(process->key.start_ns) != search->task.start_ticks)
-		return 0;
-	*search->owner = (struct sl_owner){
+	*owner = (struct sl_owner){
 		.start_ns = process->key.start_ns,
 		.tgid = process->key.tgid,
 		.ns_pid = process->ns_pid,
@@ -80,8 +72,7 @@ static int match_owner(const struct sl_process *process, void *arg)
 		.script = process->script,
 		.uid = process->uid,
 	};
-	memcpy(search->owner->comm, process->comm, sizeof(search->owner->comm));
-	return 1;
+	memcpy(owner->comm, process->comm, sizeof(owner->comm));
 }
 
 /* A socket that the filter has refused: a decision like the guard's. */
@@ -103,13 +94,29 @@ static void tell_family(struct sl_mediate *m, const struct sl_call *call)
 			      .last_ns = now,
 			      .count = 1 },
 	};
-	struct owner_search search = { .owner = &event.decision.owner };
+	struct sl_process process;
 
-	if (!sl_call_task(call, &search.task))
-		(void)sl_procs_each(m->options.set, match_owner, &search);
+	if (!sl_members_find(m->members, call, &process))
+		owner_of(&event.decision.owner, &process);
 	event.decision.owner.tid = (__u32)call->tid;
 	event.decision.key.lineage = event.decision.owner.lineage;
 	tell(m, &event);
+}
+
+/* What can't be looked at stays unmatched: the guard denies it, the call goes on. */
+static void prepare(struct sl_mediate *m, const struct sl_call *call)
+{
+	struct sl_process process;
+
+	if (call->kind != SL_HELD_EXEC) {
+		if (!sl_members_find(m->members, call, &process))
+			(void)sl_files_lineage(m->files, process.lineage, (pid_t)process.key.tgid);
+		return;
+	}
+	if (call->exec.check_only)
+		return;
+	for (unsigned int i = 0; i < call->exec.images.count; i++)
+		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
 }
 
 static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer)
@@ -120,12 +127,9 @@ static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer
 		tell_family(m, call);
 		return;
 	}
-	/* What can't be looked at stays unmatched: the guard denies it, exec goes on. */
 	answer->go_on = true;
-	if (call->kind != SL_HELD_EXEC || call->exec.check_only || !m->files)
-		return;
-	for (unsigned int i = 0; i < call->exec.images.count; i++)
-		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
+	if (m->files)
+		prepare(m, call);
 }
 
 static void fault(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t tid, int code)
@@ -150,10 +154,13 @@ static int make_filter(struct sl_mediate *m, struct sl_err *err)
 	const char *why = NULL;
 
 	m->filter_options = (struct sl_filter_options){
-		.hold = m->options.hold_exec ? SL_HOLD_EXEC : 0,
+		.hold = m->options.hold,
 		.flags = SL_FILTER_NOTIFY_FAMILY | (m->options.io_uring ? SL_FILTER_IO_URING : 0),
 		.refuse_errno = EACCES,
 	};
+	/* Its port may be one that only user space can tell is the program's. */
+	if (m->options.prepare && m->options.hold & SL_HOLD_CONNECT)
+		m->filter_options.flags |= SL_FILTER_NOTIFY_LISTEN;
 	sl_probe_listener_flags(&m->flags, &why);
 	if (why)
 		sl_log_debug("held calls can be interrupted by signals: %s", why);
@@ -168,6 +175,8 @@ static int make_broker(struct sl_mediate *m, struct sl_err *err)
 		.deadline_ms = 30000,
 	};
 
+	if (sl_members_new(&m->members, m->options.set))
+		return sl_err_sys(err, ENOMEM, "mediation");
 	if (pipe2(m->pipe, O_CLOEXEC | O_NONBLOCK))
 		return sl_err_sys(err, errno, "can't make a pipe");
 	return sl_broker_new(&m->broker, &options, err);

@@ -24,7 +24,8 @@ struct sl_mediate;
 
 struct sl_mediate_options {
 	struct sl_contain_options contain;
-	bool hold_exec;     /* for files that the kernel can't match by path alone */
+	unsigned int hold;  /* enum sl_hold */
+	bool prepare;       /* held calls have files to be looked at: listen() is one of them */
 	bool io_uring;      /* allow it, though its sockets of other families are not mediated */
 	struct sl_set *set; /* borrowed: who a task is, as the kernel recorded it */
 	unsigned int sandbox;
@@ -41,7 +42,7 @@ unsigned int sl_mediate_lines(const struct sl_mediate *mediate, const char **lin
 /* In the child, right before exec. */
 int sl_mediate_child(struct sl_mediate *mediate, struct sl_err *err);
 
-/* Takes over the listener and lets the child go on. `files` is borrowed; NULL: no holds. */
+/* Takes over the listener and lets the child go on. `files` is borrowed; NULL: none to look at. */
 int sl_mediate_parent(struct sl_mediate *mediate, struct sl_files *files, struct sl_err *err);
 
 /* Readable when there are decisions. */
