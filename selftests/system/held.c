@@ -23,6 +23,13 @@ struct held_marks *marks;
 const struct sl_filter_options hold_exec = { .hold = SL_HOLD_EXEC };
 const struct sl_filter_options hold_connect = { .hold = SL_HOLD_CONNECT };
 
+static bool at_once(void *ctx, enum sl_call_kind kind)
+{
+	(void)ctx;
+	(void)kind;
+	return held.at_once;
+}
+
 static void on_held(void *ctx, const struct sl_call *call, struct sl_answer *answer)
 {
 	(void)ctx;
@@ -60,7 +67,11 @@ void held_up(const struct sl_broker_options *options)
 	struct sl_broker_options all = options ? *options : (struct sl_broker_options){ 0 };
 	struct sl_err err = {};
 
-	all.ops = (struct sl_broker_ops){ on_held, on_fault, on_ended, on_race };
+	all.ops = (struct sl_broker_ops){ .at_once = at_once,
+					  .held = on_held,
+					  .fault = on_fault,
+					  .ended = on_ended,
+					  .races = on_race };
 	cr_assert_eq(sl_broker_new(&held.broker, &all, &err), 0, "%s", err.text);
 	held.started = false;
 }

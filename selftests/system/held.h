@@ -16,6 +16,7 @@
 struct held {
 	struct sl_broker *broker;
 	bool started;
+	bool at_once; /* calls go on without `decide` */
 	atomic_uint decided, faults, ended, lines;
 	/* Called in the broker's threads; NULL: the call goes on. */
 	void (*decide)(const struct sl_call *call, struct sl_answer *answer);

@@ -50,6 +50,13 @@ static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer
 		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
 }
 
+/* Its policy has nothing that a held connect() would have to wait for. */
+static bool at_once(void *ctx, enum sl_call_kind kind)
+{
+	(void)ctx;
+	return kind != SL_HELD_EXEC;
+}
+
 static void *minimal_main(void *arg)
 {
 	const struct sl_answer go_on = { .go_on = true };
@@ -128,7 +135,8 @@ int sl_mediated_new(struct sl_mediated **out, const struct sl_mediated_options *
 		    struct sl_err *err)
 {
 	_cleanup_(sl_mediated_free) struct sl_mediated *m = calloc(1, sizeof(*m));
-	const struct sl_broker_options broker = { .ops = { .held = held }, .ctx = m };
+	const struct sl_broker_options broker = { .ops = { .at_once = at_once, .held = held },
+						  .ctx = m };
 	int rc;
 
 	if (!m)

@@ -71,39 +71,54 @@ static int read_connect(struct sl_call *call, const struct seccomp_data *data,
 	return 0;
 }
 
-static int read_arguments(struct sl_call *call, const struct seccomp_data *data,
-			  enum sl_broker_kind *outcome)
+enum sl_call_kind sl_call_kind_of(const struct seccomp_data *data)
 {
 	switch (sl_filter_call_of(data->arch, data->nr)) {
 	case SL_CALL_EXECVE:
-		call->kind = SL_HELD_EXEC;
-		return read_exec(call, data, false, outcome);
 	case SL_CALL_EXECVEAT:
-		call->kind = SL_HELD_EXEC;
-		return read_exec(call, data, true, outcome);
+		return SL_HELD_EXEC;
 	case SL_CALL_CONNECT:
-		call->kind = SL_HELD_CONNECT;
-		return read_connect(call, data, outcome);
+		return SL_HELD_CONNECT;
 	case SL_CALL_LISTEN:
-		call->kind = SL_HELD_LISTEN;
-		call->listen.fd = (int)data->args[0];
-		return 0;
+		return SL_HELD_LISTEN;
 	case SL_CALL_SENDTO:
 	case SL_CALL_SENDMSG:
 	case SL_CALL_SENDMMSG:
-		call->kind = SL_HELD_SEND;
-		return 0;
+		return SL_HELD_SEND;
 	case SL_CALL_SOCKET:
 	case SL_CALL_SOCKETPAIR:
-		call->kind = SL_HELD_SOCKET;
+		return SL_HELD_SOCKET;
+	default:
+		return SL_HELD_MAX;
+	}
+}
+
+static int read_arguments(struct sl_call *call, const struct seccomp_data *data,
+			  enum sl_broker_kind *outcome)
+{
+	call->kind = sl_call_kind_of(data);
+	switch (call->kind) {
+	case SL_HELD_EXEC:
+		return read_exec(call, data,
+				 sl_filter_call_of(data->arch, data->nr) == SL_CALL_EXECVEAT,
+				 outcome);
+	case SL_HELD_CONNECT:
+		return read_connect(call, data, outcome);
+	case SL_HELD_LISTEN:
+		call->listen.fd = (int)data->args[0];
+		return 0;
+	case SL_HELD_SEND:
+		return 0;
+	case SL_HELD_SOCKET:
 		call->socket.family = (int)data->args[0];
 		call->socket.type = (int)data->args[1];
 		call->socket.protocol = (int)data->args[2];
 		return 0;
-	default:
-		/* A listener with another filter than ours: nothing is known of this call. */
-		return fail(outcome, SL_BROKER_FOREIGN);
+	case SL_HELD_MAX:
+		break;
 	}
+	/* A listener with another filter than ours: nothing is known of this call. */
+	return fail(outcome, SL_BROKER_FOREIGN);
 }
 
 int sl_call_read(struct sl_call *out, const struct seccomp_notif *notif, int listener, uint64_t tag,

@@ -55,6 +55,9 @@ struct sl_call {
 	char path[PATH_MAX]; /* exec: as passed, not safe to print */
 };
 
+/* SL_HELD_MAX: no call that a filter of sluice holds. */
+enum sl_call_kind sl_call_kind_of(const struct seccomp_data *data);
+
 /*
  * Reads a call. 0: *out is whole, the caller frees it. Else the kind of its outcome: an
  * APPLICATION goes on at once, a RACE or FAULT does not.

@@ -75,6 +75,26 @@ static enum sl_broker_kind decide(struct worker *w, struct sl_answer *answer)
 	return answer->go_on ? SL_BROKER_CONTINUED : SL_BROKER_DENIED;
 }
 
+bool sl_worker_at_once(struct worker *w)
+{
+	static const struct sl_answer go_on = { .go_on = true };
+	const struct sl_broker_options *options = &w->broker->options;
+	const struct seccomp_notif *notif = &w->slot->notif.notif;
+	enum sl_call_kind kind = SL_HELD_MAX;
+
+	if (options->ops.at_once)
+		kind = sl_call_kind_of(&notif->data);
+	if (kind == SL_HELD_MAX || kind == SL_HELD_SOCKET ||
+	    !options->ops.at_once(options->ctx, kind))
+		return false;
+	sl_races_count(&w->broker->races, SL_BROKER_RECEIVED);
+	sl_broker_outcome(w->broker, SL_BROKER_CONTINUED,
+			  sl_notify_answer(w->listener->fd, notif->id, &go_on), w->slot->tag,
+			  notif->pid);
+	sl_inflight_done(w->slot);
+	return true;
+}
+
 void sl_worker_handle(struct worker *w)
 {
 	struct sl_answer answer = { .go_on = false, .code = EACCES };

@@ -16,6 +16,10 @@
 #define THREADS 32
 #define PER_LISTENER 8
 #define RACE_INTERVAL_MS 60000
+
+/* Long enough for the next of a series of calls, short for a thread of an idle listener. */
+#define LINGER_MS 100
+
 #define STACK (256UL << 10) /* paths on it are 24 KiB deep at most */
 
 struct listener *sl_listener_find(struct sl_broker *b, uint64_t tag)
@@ -46,85 +50,6 @@ void sl_listener_arm(struct sl_broker *b, struct listener *l)
 		l->armed = l->draining ? ARM_END : ARM_CALLS;
 }
 
-/* Takes it out of the list; whoever puts its last call out of hand frees it. */
-static void unlink_listener(struct sl_broker *b, struct listener *l)
-{
-	struct listener **at = &b->listeners;
-
-	while (*at != l)
-		at = &(*at)->next;
-	*at = l->next;
-	l->gone = true;
-	epoll_ctl(b->epoll, EPOLL_CTL_DEL, l->fd, NULL);
-}
-
-static void free_listener(struct listener *l)
-{
-	close(l->fd);
-	free(l);
-}
-
-/*
- * Takes a call in hand: from here on sl_broker_drain() waits for it. `l` is the listener of
- * an event, or NULL for a call that was received already, by `tag`. False: not now, or it
- * has gone.
- */
-static bool take_up(struct worker *w, struct listener *l, uint64_t tag, bool end)
-{
-	struct sl_broker *b = w->broker;
-	bool may;
-
-	pthread_mutex_lock(&b->lock);
-	if (l) {
-		l->armed = ARM_NONE;
-		may = end || !l->draining;
-		l->receiving = may;
-		sl_listener_arm(b, l);
-	} else {
-		l = sl_listener_find(b, tag);
-		may = l;
-	}
-	if (may) {
-		l->running++;
-		b->idle--;
-		w->listener = l;
-		w->id = 0;
-		w->answered = false;
-		w->since_ms = sl_monotonic_ms();
-	}
-	pthread_mutex_unlock(&b->lock);
-	return may;
-}
-
-static void put_down(struct worker *w, bool lost)
-{
-	struct sl_broker *b = w->broker;
-	struct listener *l = w->listener, *end = NULL;
-	uint64_t tag = l->tag;
-
-	pthread_mutex_lock(&b->lock);
-	l->running--;
-	b->idle++;
-	w->listener = NULL;
-	if (lost)
-		unlink_listener(b, l);
-	else
-		sl_listener_arm(b, l);
-	if (l->gone && !l->running)
-		end = l;
-	pthread_cond_broadcast(&b->done);
-	pthread_mutex_unlock(&b->lock);
-	if (end)
-		free_listener(end);
-	if (!lost)
-		return;
-	sl_races_count(&b->races, SL_BROKER_LISTENER_ENDED);
-	if (b->options.ops.ended)
-		b->options.ops.ended(b->options.ctx, tag);
-}
-
-static void *worker_main(void *arg);
-
 /* With the lock held: a thread on the next free slot, if there may be one more. */
 static int start_thread(struct sl_broker *b, unsigned int at)
 {
@@ -144,7 +69,7 @@ static int start_thread(struct sl_broker *b, unsigned int at)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK);
-	ret = pthread_create(&w->thread, &attr, worker_main, w);
+	ret = pthread_create(&w->thread, &attr, sl_broker_thread, w);
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret) {
@@ -157,8 +82,7 @@ static int start_thread(struct sl_broker *b, unsigned int at)
 	return 0;
 }
 
-/* One thread at least is to wait while others decide. */
-static void keep_one_idle(struct sl_broker *b)
+void sl_broker_keep_one_idle(struct sl_broker *b)
 {
 	int ret = 0;
 
@@ -173,83 +97,6 @@ static void keep_one_idle(struct sl_broker *b)
 	pthread_mutex_unlock(&b->lock);
 	if (ret)
 		sl_broker_fault(b, SL_BROKER_NO_THREAD, 0, 0, -ret);
-}
-
-/* The end of RECV: other threads may take up more calls of this listener meanwhile. */
-static void received(struct worker *w, uint64_t id, bool from_event)
-{
-	struct sl_broker *b = w->broker;
-
-	pthread_mutex_lock(&b->lock);
-	w->id = id;
-	if (from_event)
-		w->listener->receiving = false;
-	sl_listener_arm(b, w->listener);
-	pthread_mutex_unlock(&b->lock);
-	if (!id)
-		return;
-	sl_races_count(&b->races, SL_BROKER_RECEIVED);
-	keep_one_idle(b);
-}
-
-static void serve(struct worker *w, struct listener *l, bool end)
-{
-	struct sl_broker *b = w->broker;
-	uint64_t tag = l->tag;
-	int ret;
-
-	if (!take_up(w, l, tag, end))
-		return;
-	if (end) {
-		put_down(w, true);
-		return;
-	}
-	ret = sl_inflight_receive(w->slot, l->fd, tag);
-	if (!ret) {
-		received(w, w->slot->notif.notif.id, true);
-		sl_worker_handle(w);
-	} else if (ret == -ENOENT || ret == -EINTR) {
-		if (ret == -ENOENT)
-			sl_races_count(&b->races, SL_BROKER_GONE_RECEIVE);
-		received(w, 0, true);
-	} else {
-		/* Still not armed: as its end, nobody else has it. */
-		sl_broker_fault(b, SL_BROKER_RECEIVE, tag, 0, -ret);
-	}
-	put_down(w, ret && ret != -ENOENT && ret != -EINTR);
-}
-
-/* What the last worker process left in this slot. */
-static void recover(struct worker *w)
-{
-	struct sl_broker *b = w->broker;
-
-	if (!sl_inflight_left(w->slot))
-		return;
-	if (take_up(w, NULL, w->slot->tag, false)) {
-		sl_races_count(&b->races, SL_BROKER_RECOVERED);
-		received(w, w->slot->notif.notif.id, false);
-		sl_worker_handle(w);
-		put_down(w, false);
-	} else {
-		sl_broker_fault(b, SL_BROKER_ORPHAN, w->slot->tag, 0, 0);
-		sl_inflight_done(w->slot);
-	}
-}
-
-static void *worker_main(void *arg)
-{
-	struct worker *w = arg;
-	struct epoll_event event;
-
-	recover(w);
-	for (;;) {
-		if (epoll_wait(w->broker->epoll, &event, 1, -1) != 1)
-			continue;
-		if (!event.data.ptr)
-			return NULL;
-		serve(w, event.data.ptr, !(event.events & EPOLLIN));
-	}
 }
 
 int sl_broker_add(struct sl_broker *b, int listener, uint64_t tag, struct sl_err *err)
@@ -363,6 +210,7 @@ int sl_broker_new(struct sl_broker **out, const struct sl_broker_options *option
 	b->options.threads = threads;
 	b->options.per_listener = options->per_listener ?: PER_LISTENER;
 	b->options.race_interval_ms = options->race_interval_ms ?: RACE_INTERVAL_MS;
+	b->options.linger_ms = options->linger_ms ?: LINGER_MS;
 	b->inflight = options->inflight;
 	b->epoll = b->stop = -1;
 	b->told_ms = sl_monotonic_ms();
@@ -393,7 +241,7 @@ void sl_broker_free(struct sl_broker **broker)
 		struct listener *l = b->listeners;
 
 		b->listeners = l->next;
-		free_listener(l);
+		sl_listener_free(l);
 	}
 	sl_cleanup_fd(&b->epoll);
 	sl_cleanup_fd(&b->stop);

@@ -16,6 +16,10 @@
  * as the workload likes (FUSE), and that must cost the others nothing. Threads are started
  * as they are needed, `threads` at most.
  *
+ * After a call that went on at once (`at_once`) the thread stays with that listener for
+ * linger_ms, unless no other would wait for the rest: a series of calls costs a poll, a RECV
+ * and a SEND each.
+ *
  * Overload. What exceeds these numbers waits in the kernel, killable and unmediated by
  * nothing: no door opens. With `deadline_ms`, a decision that takes longer is denied
  * (OVERDUE), and so are the calls behind it when all of a listener's are stuck (OVERLOAD).
@@ -38,6 +42,11 @@ struct sl_broker;
 /* All are called in the broker's threads, several at a time, and may be NULL but `held`. */
 struct sl_broker_ops {
 	/*
+	 * Whether calls of this kind go on with nothing to be read, prepared or decided: then
+	 * `held` is not called. Must not block. Not asked for SOCKET.
+	 */
+	bool (*at_once)(void *ctx, enum sl_call_kind kind);
+	/*
 	 * Decides. *answer is a denial with EACCES at the start; a call of kind SOCKET is
 	 * denied whatever the answer. The call is the broker's, images included.
 	 */
@@ -59,6 +68,7 @@ struct sl_broker_options {
 	unsigned int per_listener;     /* 8 */
 	unsigned int deadline_ms;      /* none */
 	unsigned int race_interval_ms; /* 60,000 */
+	unsigned int linger_ms;        /* 100: how long a thread stays */
 	bool quiet_wake;               /* no SYNC_WAKE_UP, for measuring */
 };
 

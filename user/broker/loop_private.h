@@ -16,6 +16,7 @@ struct listener {
 	/*
 	 * One thread at a time has an event of a listener in hand, up to the end of its RECV:
 	 * a second RECV for the same event would block, and the first might free this struct.
+	 * It keeps it while it waits for the next one in linger().
 	 * EPOLLONESHOT gives one event for each arming, so nobody arms while `armed` (epoll
 	 * will report, or has reported and nobody has taken it up) or `receiving`.
 	 */
@@ -59,6 +60,15 @@ struct sl_broker {
 struct listener *sl_listener_find(struct sl_broker *b, uint64_t tag);
 void sl_listener_arm(struct sl_broker *b, struct listener *l);
 
+/* Whose last call is out of hand, and which is in no list. */
+void sl_listener_free(struct listener *l);
+
+/* One thread at least is to wait for any listener while others decide, or wait for one. */
+void sl_broker_keep_one_idle(struct sl_broker *b);
+
+/* A thread's main; `arg` is its struct worker. */
+void *sl_broker_thread(void *arg);
+
 void sl_broker_fault(struct sl_broker *b, enum sl_broker_kind kind, uint64_t tag, pid_t tid,
 		     int code);
 
@@ -69,7 +79,10 @@ enum sl_broker_kind sl_broker_kind_of(enum sl_broker_kind kind, int sent);
 void sl_broker_outcome(struct sl_broker *b, enum sl_broker_kind kind, int sent, uint64_t tag,
 		       pid_t tid);
 
-/* Reads, decides and answers the call in the worker's slot. */
+/* Answers the call in the worker's slot if it goes on without a look; false: it does not. */
+bool sl_worker_at_once(struct worker *w);
+
+/* Reads, decides and answers it. */
 void sl_worker_handle(struct worker *w);
 
 #endif

@@ -119,6 +119,15 @@ static void prepare(struct sl_mediate *m, const struct sl_call *call)
 		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
 }
 
+/* With no file to be looked at there is nothing that the guard has to wait for. */
+static bool at_once(void *ctx, enum sl_call_kind kind)
+{
+	const struct sl_mediate *m = ctx;
+
+	(void)kind;
+	return !m->files;
+}
+
 static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer)
 {
 	struct sl_mediate *m = ctx;
@@ -128,8 +137,7 @@ static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer
 		return;
 	}
 	answer->go_on = true;
-	if (m->files)
-		prepare(m, call);
+	prepare(m, call);
 }
 
 static void fault(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t tid, int code)
@@ -170,7 +178,7 @@ static int make_filter(struct sl_mediate *m, struct sl_err *err)
 static int make_broker(struct sl_mediate *m, struct sl_err *err)
 {
 	const struct sl_broker_options options = {
-		.ops = { .held = held, .fault = fault, .races = races },
+		.ops = { .at_once = at_once, .held = held, .fault = fault, .races = races },
 		.ctx = m,
 		.deadline_ms = 30000,
 	};
