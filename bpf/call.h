@@ -8,6 +8,7 @@
 
 #include "cgroup.h"
 #include "loopback.h"
+#include "probe.h"
 
 /*
  * Tells a denial of the calling task's call and sets its errno. Returns what the hook
@@ -103,7 +104,8 @@ static __always_inline void sock_own(struct sl_sock *rec)
 /* What the policy says of this destination; as the hook returns it. */
 static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
 					  const struct sl_endpoint *remote,
-					  struct task_struct *task, const struct sl_owner *state)
+					  struct task_struct *task, const struct sl_owner *state,
+					  bool connecting)
 {
 	__u32 sandbox = !state && rec ? rec->owner.sandbox : caller_sandbox(task, state);
 	/* MPTCP joins are made by a kworker, for the socket's owner. */
@@ -130,6 +132,9 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 			rec->policy = v.policy;
 		return 1;
 	}
+	if (connecting && who && guard->mode != SL_GUARD_FROZEN &&
+	    probe_connect(ctx, rec, guard, who->lineage, sandbox, remote))
+		return 1;
 	key.remote = *remote;
 	key.sandbox = sandbox;
 	key.lineage = who ? who->lineage : 0;

@@ -105,6 +105,73 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct sl_sock *rec,
 	return false;
 }
 
+/* Offset of an IPv6 packet's UDP header; 0: there is none that can be told. */
+static __always_inline __u32 ipv6_udp_at(struct __sk_buff *skb)
+{
+	__u32 at = IPV6_HEADER_BYTES;
+	__u8 next, extension[2];
+
+	if (bpf_skb_load_bytes(skb, 6, &next, sizeof(next)))
+		return 0;
+	for (int i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
+		if (next == IPPROTO_UDP || next == IPPROTO_UDPLITE)
+			return at;
+		if ((next != IPV6_HOPOPTS && next != IPV6_DSTOPTS) ||
+		    bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
+			return 0;
+		next = extension[0];
+		at += (extension[1] + 1) * 8;
+	}
+	return 0;
+}
+
+/* Where a datagram goes, as it says itself; false when that can't be told. */
+static __always_inline bool datagram_remote(struct __sk_buff *skb, struct sl_endpoint *remote)
+{
+	__be32 addr_be[4];
+	__be16 port_be;
+	__u8 first;
+	__u32 at;
+
+	if (bpf_skb_load_bytes(skb, 0, &first, sizeof(first)))
+		return false;
+	if (first >> 4 == 6) {
+		at = ipv6_udp_at(skb);
+		if (!at || bpf_skb_load_bytes(skb, 24, addr_be, sizeof(addr_be)) ||
+		    bpf_skb_load_bytes(skb, at + 2, &port_be, sizeof(port_be)))
+			return false;
+		endpoint_v6(remote, addr_be, port_be);
+		return true;
+	}
+	if (bpf_skb_load_bytes(skb, 16, addr_be, sizeof(addr_be[0])) ||
+	    bpf_skb_load_bytes(skb, (first & 15) * 4 + 2, &port_be, sizeof(port_be)))
+		return false;
+	endpoint_v4(remote, addr_be[0], port_be);
+	return true;
+}
+
+/* A datagram of a socket that was connected to try an address (probe.h). */
+static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_sock *rec,
+					    struct sl_guard *guard)
+{
+	struct sl_decision_key key = {
+		.sandbox = rec->owner.sandbox,
+		.lineage = rec->owner.lineage,
+		.policy = guard->policy,
+		.protocol = IPPROTO_UDP,
+	};
+	struct verdict v = { .policy = guard->policy };
+
+	if (!datagram_remote(skb, &key.remote))
+		v.reason = SL_REASON_INTERNAL;
+	else if (!own_loopback(skb, &key.remote, guard, rec->owner.sandbox, true))
+		verdict_rules(&v, rec->owner.lineage, SL_TRANSPORT_UDP, &key.remote);
+	if (v.reason == SL_REASON_NONE)
+		return false;
+	key.reason = v.reason;
+	return !verdict_tell(&key, &rec->owner, rec->cookie, v.class_id);
+}
+
 SEC("cgroup_skb/egress")
 int on_guard_egress(struct __sk_buff *skb)
 {
@@ -124,6 +191,8 @@ int on_guard_egress(struct __sk_buff *skb)
 		count(sandbox, SL_COUNTER_SOURCE_ROUTED);
 		return rec && guard && guard->mode == SL_GUARD_AUDIT ? SKB_PASS : SKB_DROP;
 	}
+	if (rec && guard && guard->mode != SL_GUARD_FROZEN && (rec->flags & SL_SOCK_PROBE))
+		return datagram_denied(skb, rec, guard) ? SKB_DROP : SKB_PASS;
 	if (!rec || !guard || !revoked(skb, rec, guard))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_REVOKED);

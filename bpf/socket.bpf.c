@@ -93,7 +93,7 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 	struct sl_endpoint remote;
 
 	remote_of(&remote, ctx, v6);
-	if (!remote_verdict(ctx, rec, &remote, task, state))
+	if (!remote_verdict(ctx, rec, &remote, task, state, true))
 		return 0;
 	if (!rec)
 		return 1;
@@ -157,7 +157,7 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
 	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT, state);
-	if (!remote_verdict(ctx, rec, &remote, task, state))
+	if (!remote_verdict(ctx, rec, &remote, task, state, false))
 		return 0;
 	if (!rec)
 		return 1;

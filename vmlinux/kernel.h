@@ -222,14 +222,24 @@ struct sock_common {
 
 struct socket;
 
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
 	int sk_err;
 	int sk_err_soft;
 	struct socket *sk_socket;
 	__u16 sk_type;
 	__u16 sk_protocol;
 	__u8 sk_shutdown;
+};
+
+/* What the context of the sock_addr hooks is. */
+struct bpf_sock_addr_kern {
+	struct sock *sk;
 };
 
 struct socket {

@@ -43,6 +43,7 @@ enum sl_sock_flag {
 	SL_SOCK_COUNTED_SKB = 1 << 12, /* bytes come from cgroup_skb: packets, not calls */
 	SL_SOCK_MORE = 1 << 13,        /* has a row in map `sock_more` */
 	SL_SOCK_OWN = 1 << 15,         /* its remote end is the sandbox's own loopback */
+	SL_SOCK_PROBE = 1 << 16,       /* connected to try an address: its packets are decided */
 	SL_SOCK_TUPLE_ROW = 1 << 14,   /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
 };
 
