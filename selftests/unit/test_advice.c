@@ -62,6 +62,20 @@ Test(advice, an_entry_that_can_be_loaded)
 	expect_entry(SL_REASON_RESERVED_ADDRESS, "[::1]:80", "mptcp", "/usr/bin/curl");
 }
 
+Test(advice, a_port_to_listen_on)
+{
+	_cleanup_(sl_policy_free) struct sl_policy *policy = policy_with(
+		advice(SL_REASON_LISTEN, "0.0.0.0:8080", "tcp", "/usr/sbin/nginx", NULL));
+
+	cr_expect_eq(policy->entries[0].endpoint_count, 0);
+	cr_assert_eq(policy->entries[0].listen_count, 1);
+	cr_expect(sl_ports_have(&policy->entries[0].listens[0].ports, 8080));
+	cr_expect_eq(policy->entries[0].listens[0].transport, SL_TRANSPORT_TCP);
+	cr_expect_str_eq(policy->entries[0].binaries[0].path, "/usr/sbin/nginx");
+	cr_expect_str_eq(advice(SL_REASON_LISTEN, "[::]:53", "udp", "/b", "dns"),
+			 "add to 'dns': listen: [{port: 53, transport: udp}]");
+}
+
 Test(advice, an_entry_that_is_there)
 {
 	cr_expect_str_eq(advice(SL_REASON_BINARY, "192.0.2.1:443", "tcp", "/usr/bin/curl", "web"),

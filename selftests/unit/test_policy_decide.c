@@ -365,6 +365,26 @@ Test(policy_decide, near_misses)
 	cr_expect_eq(near(&world, "/usr/bin/node", "192.0.2.7", 8080, out, SL_NEAR_MAX), 0);
 }
 
+Test(policy_decide, near_misses_of_listeners)
+{
+	const struct sl_decision denied = { SL_VERDICT_DENY, SL_REASON_LISTEN, SL_RULE_NONE };
+	_cleanup_world_ struct policy_world world;
+	struct sl_image image = { .path = "/a" };
+	struct sl_query query = { .images = &image, .image_count = 1, .port = 8080 };
+	struct sl_near out[SL_NEAR_MAX];
+
+	policy_world_load(&world,
+			  "version: 1\nnetwork_policies:\n"
+			  "  w: {listen: [{port: 8080}], binaries: [{path: /b}]}\n"
+			  "  x: {endpoints: [{host: a.org, port: 1}], binaries: [{path: /a}]}\n"
+			  "  y: {listen: [{port: 85}], binaries: [{path: /a}]}\n");
+	cr_assert_eq(sl_near_miss(world.compiled, &query, &denied, out, SL_NEAR_MAX), 2);
+	cr_expect_eq(out[0].rule, 2);
+	cr_expect_eq(out[1].rule, 1);
+	image.path = "/c";
+	cr_expect_eq(sl_near_miss(world.compiled, &query, &denied, out, SL_NEAR_MAX), 0);
+}
+
 Test(policy_decide, near_misses_know_that_wide_prefixes_leave_reserved_ranges_out)
 {
 	_cleanup_world_ struct policy_world world;

@@ -59,12 +59,13 @@ void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
 /*
  * What a denied query came close to. Slow (reads the whole policy): for people.
  * For reason `binary` and `integrity`: the binaries of the entries that name the
- * destination. For `endpoint` and `reserved-address`: the endpoints of the entries that match the lineage, the
- * most alike first (same host or address, then same port, then file order).
+ * destination. For `endpoint` and `reserved-address`: the endpoints of the entries that
+ * match the lineage, the most alike first (same host or address, then same port, then file
+ * order). For `listen`: the entries that match the lineage, those that listen first.
  */
 struct sl_near {
 	uint32_t rule;
-	const struct sl_policy_endpoint *endpoint; /* one of the two */
+	const struct sl_policy_endpoint *endpoint; /* one of the two at most */
 	const struct sl_policy_binary *binary;
 };
 

@@ -146,6 +146,18 @@ static void near_binaries(const struct sl_compiled *compiled, const struct sl_qu
 	}
 }
 
+/* Entries to which a port to listen on might be added. */
+static void near_listeners(const struct sl_compiled *compiled, const struct sl_bits *match,
+			   struct found *found)
+{
+	for (uint32_t rule = 0; rule < compiled->policy->entry_count; rule++) {
+		const struct sl_near near = { .rule = rule };
+
+		if (matches(compiled, match, rule))
+			offer(found, &near, compiled->policy->entries[rule].listen_count ? 1 : 0);
+	}
+}
+
 size_t sl_near_miss(const struct sl_compiled *compiled, const struct sl_query *query,
 		    const struct sl_decision *decision, struct sl_near *out, size_t max)
 {
@@ -163,6 +175,10 @@ size_t sl_near_miss(const struct sl_compiled *compiled, const struct sl_query *q
 		sl_query_lineage(compiled, query, &lineage);
 		if (!query->listen)
 			near_endpoints(compiled, query, &lineage.match, &found);
+		break;
+	case SL_REASON_LISTEN:
+		sl_query_lineage(compiled, query, &lineage);
+		near_listeners(compiled, &lineage.match, &found);
 		break;
 	default:
 		break;

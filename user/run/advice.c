@@ -72,8 +72,17 @@ static void add_endpoint(struct text *text, const struct sl_advice *advice)
 	add(text, "}]");
 }
 
-/* A port of 0 and a protocol without ports can't be written. */
-static void advise_endpoint(struct text *text, const struct sl_advice *advice)
+static void add_listen(struct text *text, const struct sl_advice *advice)
+{
+	add(text, "listen: [{port: %u", ntohs(advice->remote.port_be));
+	if (!strcmp(advice->proto, "udp"))
+		add(text, ", transport: udp");
+	add(text, "}]");
+}
+
+/* Where it goes, or what it listens on. A port of 0 and a protocol without can't be written. */
+static void advise_end(struct text *text, const struct sl_advice *advice,
+		       void (*add_end)(struct text *text, const struct sl_advice *advice))
 {
 	bool udp = !strcmp(advice->proto, "udp"), tcp = !strcmp(advice->proto, "tcp");
 	size_t start;
@@ -84,12 +93,12 @@ static void advise_endpoint(struct text *text, const struct sl_advice *advice)
 		add(text, "add to '");
 		add_escaped(text, advice->rule);
 		add(text, "': ");
-		add_endpoint(text, advice);
+		add_end(text, advice);
 		return;
 	}
 	start = text->used;
 	add(text, "add an entry: {");
-	add_endpoint(text, advice);
+	add_end(text, advice);
 	add(text, ", ");
 	if (add_binary(text, advice->exe)) {
 		add(text, "}");
@@ -141,7 +150,10 @@ const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advic
 	switch (advice->reason) {
 	case SL_REASON_ENDPOINT:
 	case SL_REASON_RESERVED_ADDRESS:
-		advise_endpoint(&text, advice);
+		advise_end(&text, advice, add_endpoint);
+		break;
+	case SL_REASON_LISTEN:
+		advise_end(&text, advice, add_listen);
 		break;
 	case SL_REASON_BINARY:
 		if (advice->rule)

@@ -12,7 +12,7 @@
 
 struct sl_advice {
 	enum sl_reason reason;
-	struct sl_endpoint remote;
+	struct sl_endpoint remote; /* for reason `listen`: what it would listen on */
 	const char *proto; /* "tcp", … */
 	const char *exe;   /* path of the image; NULL: not known */
 	/*

@@ -218,7 +218,7 @@ static const uint8_t *pin_of(const struct sl_policy_entry *entry, const char *pa
 
 #define ADVICE_IMAGES 64
 
-/* An entry that has the binary, to which the destination might be added. */
+/* An entry that has the binary, to which the destination or port might be added. */
 static const char *entry_of_binary(struct sl_enforce *e, const struct sl_view_event *event)
 {
 	const struct sl_decision denied = { SL_VERDICT_DENY, event->decision->reason_id,
@@ -244,7 +244,8 @@ void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *eve
 
 	pthread_mutex_lock(&e->lock);
 	if (event->process &&
-	    (advice->reason == SL_REASON_ENDPOINT || advice->reason == SL_REASON_RESERVED_ADDRESS))
+	    (advice->reason == SL_REASON_ENDPOINT || advice->reason == SL_REASON_LISTEN ||
+	     advice->reason == SL_REASON_RESERVED_ADDRESS))
 		advice->rule = entry_of_binary(e, event);
 	for (size_t i = 0;
 	     advice->reason == SL_REASON_INTEGRITY && advice->rule && i < e->policy->entry_count;
