@@ -238,6 +238,15 @@ SL_MAP struct {
 	__type(value, struct sl_guard_dest);
 } guard_leases SEC(".maps");
 
+/* Only read by user space, for the names in decisions. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct sl_guard_rule_key);
+	__type(value, struct sl_guard_rule);
+} guard_rules SEC(".maps");
+
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);

@@ -148,6 +148,18 @@ struct sl_guard_dest {
 	__u32 flags;    /* enum sl_guard_dest_flag */
 };
 
+/* Key of hash `guard_rules`: which entry of a policy a destination class stands for. */
+struct sl_guard_rule_key {
+	__u32 policy;
+	__u32 class_id;
+};
+
+/* Its value: the key of the first entry that names the destination, for people. */
+#define SL_GUARD_RULE_MAX 132 /* with the NUL */
+struct sl_guard_rule {
+	char key[SL_GUARD_RULE_MAX];
+};
+
 /*
  * A verdict that is not plain "allowed", and the body of decision events. Equal ones (all
  * but times and counts) share a row of LRU hash `decisions`, and are told at most once
@@ -188,6 +200,12 @@ struct sl_decision_record {
 	__u64 count;    /* since the last event for this key, this one included */
 	__u32 class_id; /* destination class, SL_CLASS_NONE when there is none */
 	__u32 pad;
+};
+
+/* What user space gives program on_refused: a denial of its own. */
+struct sl_refused {
+	struct sl_decision_key key; /* without verdict */
+	struct sl_owner owner;      /* all zero when the caller is no member */
 };
 
 #endif

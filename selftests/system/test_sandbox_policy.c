@@ -102,6 +102,8 @@ Test(sandbox_policy, life)
 	CLI(&cli, "-j", "--set", world.dir, "decision", "list");
 	cr_expect_not_null(strstr(cli.out, "\"reason\":\"frozen\""), "%s", cli.out);
 	cr_expect_not_null(strstr(cli.out, "\"verdict\":\"audit\""), "%s", cli.out);
+	cr_expect_not_null(strstr(cli.out, "\"reason\":\"binary\",\"rule\":\"here\""), "%s",
+			   cli.out);
 	cli_free(&cli);
 	CLI(&cli, "--set", world.dir, "counter", "list");
 	cr_expect_not_null(strstr(cli.out, "denied.binary"), "%s", cli.out);

@@ -159,9 +159,6 @@ static int start_stream(struct run *run)
 	rc = sl_event_stream_new(&run->stream, &ops, &so);
 	if (rc)
 		return sl_err_sys(&run->cli->err, -rc, "can't follow events");
-	if (run->enforce)
-		sl_view_source_rules(sl_event_stream_source(run->stream), sl_enforce_rule,
-				     run->enforce);
 	rc = sl_ring_new(&run->ring, run->world.set, sl_event_stream_feed, run->stream,
 			 &run->cli->err);
 	return rc ? rc

@@ -381,11 +381,6 @@ void sl_event_stream_stats(const struct sl_event_stream *stream, struct sl_event
 	*out = stream->stats;
 }
 
-struct sl_view_source *sl_event_stream_source(struct sl_event_stream *stream)
-{
-	return stream->source;
-}
-
 const struct sl_proc_table *sl_event_stream_procs(const struct sl_event_stream *stream)
 {
 	return stream->procs;

@@ -99,8 +99,7 @@ struct sl_event_stream_stats {
 
 void sl_event_stream_stats(const struct sl_event_stream *stream, struct sl_event_stream_stats *out);
 
-/* Borrowed; for views and processes beside those of events. */
-struct sl_view_source *sl_event_stream_source(struct sl_event_stream *stream);
+/* Borrowed; for processes beside those of events. */
 const struct sl_proc_table *sl_event_stream_procs(const struct sl_event_stream *stream);
 
 #endif

@@ -249,6 +249,8 @@ static int put_all(struct load *load, unsigned int sandbox)
 	rc = rc ?: sl_compiled_dests_each(load->compiled, put_dest, load);
 	rc = rc ?: sl_compiled_listens_each(load->compiled, put_listen, load);
 	rc = rc ?: put_reserved(load);
+	for (__u32 i = 0; !rc && i < sl_compiled_class_count(load->compiled); i++)
+		sl_guard_rule_put(load->set, load->id, load->compiled, i);
 	return rc ?: sl_guard_put(load->set, SL_MAP_GUARD_POLICIES, &load->id, &policy);
 }
 

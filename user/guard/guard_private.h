@@ -33,6 +33,10 @@ int sl_guard_lineage(struct sl_set *set, __u32 policy_id, const struct sl_compil
 /* Deletes every row of a policy. */
 int sl_guard_delete(struct sl_set *set, __u32 policy_id);
 
+/* Notes which entry a class stands for. Without room it has no name: nothing else is lost. */
+void sl_guard_rule_put(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+		       __u32 class_id);
+
 void sl_guard_dest_fill(struct sl_guard_dest *out, const struct sl_compiled *compiled,
 			__u32 class_id);
 

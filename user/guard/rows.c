@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Rows of addresses, and the end of a policy. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,22 @@
 
 #include "base/cleanup.h"
 #include "guard/guard_private.h"
+
+/* --- names of rules --- */
+
+void sl_guard_rule_put(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+		       __u32 class_id)
+{
+	const struct sl_policy *policy = sl_compiled_policy(compiled);
+	__u32 rule = sl_compiled_class(compiled, class_id).first_rule;
+	const struct sl_guard_rule_key key = { policy_id, class_id };
+	struct sl_guard_rule value = { 0 };
+
+	if (rule == SL_RULE_NONE)
+		return;
+	snprintf(value.key, sizeof(value.key), "%s", policy->entries[rule].key);
+	(void)sl_guard_put(set, SL_MAP_GUARD_RULES, &key, &value);
+}
 
 /* --- leases --- */
 
@@ -43,6 +60,7 @@ static int lease_row(const struct sl_port_row *row, void *arg)
 	if (rc || class_id == sl_compiled_dest(lease->compiled, row->port_class, lease->addr))
 		return rc; /* the names add nothing on this port */
 	sl_guard_dest_fill(&dest, lease->compiled, class_id);
+	sl_guard_rule_put(lease->set, lease->policy, lease->compiled, class_id);
 	return sl_guard_put(lease->set, SL_MAP_GUARD_LEASES, &key, &dest);
 }
 
@@ -113,6 +131,8 @@ int sl_guard_delete(struct sl_set *set, __u32 policy_id)
 		  offsetof(struct sl_guard_dest_key, policy) },
 		{ SL_MAP_GUARD_LEASES, sizeof(struct sl_guard_dest_key),
 		  offsetof(struct sl_guard_dest_key, policy) },
+		{ SL_MAP_GUARD_RULES, sizeof(struct sl_guard_rule_key),
+		  offsetof(struct sl_guard_rule_key, policy) },
 	};
 	int rc = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Map `decisions`: what was denied, or would have been, by kind. */
+/* Map `decisions`: what was denied, or would have been, by kind; and telling one more. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -93,4 +93,29 @@ void sl_decision_untold(const struct sl_decision_key *key, const struct sl_decis
 		.count = row->count - row->told,
 		.class_id = row->class_id,
 	};
+}
+
+int sl_decision_rule(struct sl_set *set, const struct sl_decision_record *decision,
+		     struct sl_guard_rule *out)
+{
+	const struct sl_guard_rule_key key = { decision->key.policy, decision->class_id };
+	int rc = sl_map_lookup(set->maps[SL_MAP_GUARD_RULES], &key, out);
+
+	out->key[rc ? 0 : SL_GUARD_RULE_MAX - 1] = '\0';
+	return rc;
+}
+
+int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = refused, .ctx_size_in = sizeof(*refused));
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX];
+	int rc = sl_set_path(path, set->dir, SL_SET_PROGS, SL_PROG_REFUSED);
+
+	if (rc)
+		return rc;
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return -errno;
+	return bpf_prog_test_run_opts(fd, &opts) ? -errno : 0;
 }

@@ -64,6 +64,7 @@ enum sl_map {
 	SL_MAP_GUARD_PORTS,
 	SL_MAP_GUARD_DESTS,
 	SL_MAP_GUARD_LEASES,
+	SL_MAP_GUARD_RULES,
 	SL_MAP_DECISIONS,
 	SL_MAP_RING,
 	SL_MAP_RING_CTL,
@@ -215,6 +216,13 @@ int sl_decisions_each(struct sl_set *set, unsigned int sandbox, sl_decision_fn f
 /* What no event has told of a row, as the event that would tell it; count may be 0. */
 void sl_decision_untold(const struct sl_decision_key *key, const struct sl_decision_row *row,
 			struct sl_decision_record *out);
+
+/* The entry's key that a decision is about; -ENOENT when there is none, or not any more. */
+int sl_decision_rule(struct sl_set *set, const struct sl_decision_record *decision,
+		     struct sl_guard_rule *out);
+
+/* Counts and tells a denial that no hook has seen, as the hooks do. 0 or -errno. */
+int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused);
 
 /* Ends the rows of a sandbox that is detached. */
 int sl_decisions_forget(struct sl_set *set, unsigned int sandbox);

@@ -183,22 +183,25 @@ static int pin_maps(struct sluice_bpf *skel, const char *dir)
 	return 0;
 }
 
-static int pin_cgroup_programs(struct sluice_bpf *skel, const char *dir)
+static int pin_program(struct sluice_bpf *skel, const char *dir, const char *name)
 {
-	struct bpf_program *prog;
+	struct bpf_program *prog = bpf_object__find_program_by_name(skel->obj, name);
 	char path[PATH_MAX];
 	int rc;
 
-	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++) {
-		prog = bpf_object__find_program_by_name(skel->obj, sl_cgroup_progs[i].name);
-		if (!prog || !bpf_program__autoload(prog))
-			continue;
-		rc = sl_set_path(path, dir, SL_SET_PROGS, sl_cgroup_progs[i].name);
-		rc = rc ?: bpf_program__pin(prog, path);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	if (!prog || !bpf_program__autoload(prog))
+		return 0;
+	rc = sl_set_path(path, dir, SL_SET_PROGS, name);
+	return rc ?: bpf_program__pin(prog, path);
+}
+
+static int pin_programs(struct sluice_bpf *skel, const char *dir)
+{
+	int rc = pin_program(skel, dir, SL_PROG_REFUSED);
+
+	for (unsigned int i = 0; !rc && i < sl_cgroup_prog_count; i++)
+		rc = pin_program(skel, dir, sl_cgroup_progs[i].name);
+	return rc;
 }
 
 static int pin_link(struct bpf_link *link, const char *dir, const char *sub, const char *name)
@@ -254,7 +257,7 @@ static int pin_all(struct sluice_bpf *skel, const char *dir, struct sl_err *err)
 			return rc;
 	}
 	rc = pin_maps(skel, dir);
-	rc = rc ?: pin_cgroup_programs(skel, dir);
+	rc = rc ?: pin_programs(skel, dir);
 	for (unsigned int i = 0; !rc && i < sl_iterator_count; i++) {
 		prog = bpf_object__find_program_by_name(skel->obj, sl_iterators[i]);
 		rc = prog ? pin_link(bpf_program__attach_iter(prog, NULL), dir, SL_SET_ITERS,

@@ -47,6 +47,9 @@ struct sl_tracepoint {
 extern const struct sl_tracepoint sl_tracepoints[];
 extern const unsigned int sl_tracepoint_count;
 
+/* The program that user space runs to tell a denial. */
+#define SL_PROG_REFUSED "on_refused"
+
 /* Programs pinned as iterators. */
 extern const char *const sl_iterators[];
 extern const unsigned int sl_iterator_count;

@@ -70,6 +70,7 @@ static const char *const map_names[] = {
 	[SL_MAP_GUARD_PORTS] = "guard_ports",
 	[SL_MAP_GUARD_DESTS] = "guard_dests",
 	[SL_MAP_GUARD_LEASES] = "guard_leases",
+	[SL_MAP_GUARD_RULES] = "guard_rules",
 	[SL_MAP_DECISIONS] = "decisions",
 	[SL_MAP_RING] = "ring",
 	[SL_MAP_RING_CTL] = "ring_ctl",

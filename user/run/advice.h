@@ -13,8 +13,8 @@
 struct sl_advice {
 	enum sl_reason reason;
 	struct sl_endpoint remote; /* for reason `listen`: what it would listen on */
-	const char *proto; /* "tcp", … */
-	const char *exe;   /* path of the image; NULL: not known */
+	const char *proto;         /* "tcp", … */
+	const char *exe;           /* path of the image; NULL: not known */
 	/*
 	 * Key of the entry to add to: for reasons `binary` and `integrity` the one that names
 	 * the destination, else one that the image matches. NULL: there is none.

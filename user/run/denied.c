@@ -195,9 +195,8 @@ static __u64 missing(const struct sl_denied *denied, const struct sl_counters *c
 {
 	__u64 sum = 0;
 
-	/* Sockets of other families are refused by the filter too, which counts nothing there. */
 	for (int i = 0; counted && i < SL_REASON_MAX; i++)
-		if (i != SL_REASON_FAMILY && counted->denied[i] > denied->by_reason[i])
+		if (counted->denied[i] > denied->by_reason[i])
 			sum += counted->denied[i] - denied->by_reason[i];
 	return sum;
 }

@@ -170,22 +170,6 @@ enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce)
 	return enforce->mode;
 }
 
-const char *sl_enforce_rule(const struct sl_decision_record *decision, void *enforce)
-{
-	struct sl_enforce *e = enforce;
-	const char *key = NULL;
-	__u32 rule = SL_RULE_NONE;
-
-	pthread_mutex_lock(&e->lock);
-	if (decision->key.policy == e->policy_id &&
-	    decision->class_id < sl_compiled_class_count(e->compiled))
-		rule = sl_compiled_class(e->compiled, decision->class_id).first_rule;
-	if (rule != SL_RULE_NONE && rule < e->policy->entry_count)
-		key = e->policy->entries[rule].key;
-	pthread_mutex_unlock(&e->lock);
-	return key;
-}
-
 /* The images of a member, nearest first, as far as they are members' own. */
 static size_t images_of(const struct sl_view_process *process, struct sl_image *images, size_t max)
 {

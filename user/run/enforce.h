@@ -5,7 +5,7 @@
  *
  *	sl_enforce_open(&enforce, &options, &err);	NULL policy file: observes
  *	sl_enforce_start(enforce, set, sandbox, &err);
- *	sl_enforce_rule as a sl_view_rule_fn
+ *	sl_enforce_advise as a sl_advise_fn
  *	sl_enforce_free(&enforce);
  */
 #ifndef SLUICE_USER_RUN_ENFORCE_H
@@ -46,9 +46,6 @@ unsigned int sl_enforce_holds(const struct sl_enforce *enforce);
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce);
 
 enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce);
-
-/* Key of the entry that names a decision's destination; `enforce` is a struct sl_enforce *. */
-const char *sl_enforce_rule(const struct sl_decision_record *decision, void *enforce);
 
 /*
  * What of the policy goes with a denial: rule, pinned and found of *advice. An sl_advise_fn

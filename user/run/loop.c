@@ -50,14 +50,6 @@ static void take_signals(struct loop *loop)
 	}
 }
 
-static void take_decisions(struct loop *loop)
-{
-	if (!loop->mediate)
-		return;
-	sl_mediate_take(loop->mediate, sl_event_stream_feed, loop->consumer.stream);
-	sl_mediate_tick(loop->mediate);
-}
-
 static bool populated(const struct loop *loop)
 {
 	bool value = false;
@@ -71,7 +63,6 @@ static int run_until_end(struct loop *loop, bool wait_all)
 		{ .fd = loop->signal_fd, .events = POLLIN },
 		{ .fd = sl_ring_fd(loop->consumer.ring), .events = POLLIN },
 		{ .fd = sl_event_stream_fd(loop->consumer.stream), .events = POLLIN },
-		{ .fd = loop->mediate ? sl_mediate_fd(loop->mediate) : -1, .events = POLLIN },
 	};
 	int timeout, rc;
 
@@ -87,7 +78,8 @@ static int run_until_end(struct loop *loop, bool wait_all)
 		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
 			return -errno;
 		take_signals(loop);
-		take_decisions(loop);
+		if (loop->mediate)
+			sl_mediate_tick(loop->mediate);
 	}
 	return 0;
 }
@@ -136,7 +128,8 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	rc = sl_consume(&loop.consumer);
 	if (rc)
 		return sl_err_sys(err, -rc, "reading the ring buffer");
-	take_decisions(&loop);
+	if (mediate)
+		sl_mediate_tick(mediate);
 	rc = sl_decisions_each(world->set, world->sandbox, feed_untold, &loop);
 	if (rc)
 		return sl_err_sys(err, -rc, "reading the decisions");

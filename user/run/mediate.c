@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "broker/listener.h"
 #include "broker/loop.h"
@@ -32,8 +31,7 @@ struct sl_mediate {
 	struct sl_broker *broker;
 	struct sl_files *files;
 	struct sl_members *members;
-	int pipe[2];
-	atomic_ullong untold; /* decisions that found the pipe full */
+	atomic_ullong untold; /* refused sockets that could not be told */
 };
 
 void sl_mediate_free(struct sl_mediate **mediate)
@@ -45,20 +43,11 @@ void sl_mediate_free(struct sl_mediate **mediate)
 	sl_handoff_end(&m->handoff);
 	sl_broker_free(&m->broker);
 	sl_members_free(&m->members);
-	sl_cleanup_fd(&m->pipe[0]);
-	sl_cleanup_fd(&m->pipe[1]);
 	free(m);
 	*mediate = NULL;
 }
 
 /* --- in the broker's threads --- */
-
-static void tell(struct sl_mediate *m, const struct sl_event_decision *event)
-{
-	/* Shorter than PIPE_BUF: whole or not at all. */
-	if (write(m->pipe[1], event, sizeof(*event)) != (ssize_t)sizeof(*event))
-		atomic_fetch_add(&m->untold, 1);
-}
 
 static void owner_of(struct sl_owner *owner, const struct sl_process *process)
 {
@@ -78,29 +67,24 @@ static void owner_of(struct sl_owner *owner, const struct sl_process *process)
 /* A socket that the filter has refused: a decision like the guard's. */
 static void tell_family(struct sl_mediate *m, const struct sl_call *call)
 {
-	__u64 now = sl_boottime_ns();
-	struct sl_event_decision event = {
-		.head = { .schema = SL_SCHEMA,
-			  .kind = SL_EVENT_DECISION,
-			  .size = sizeof(event),
-			  .time_ns = now },
-		.decision = { .key = { .sandbox = m->options.sandbox,
-				       .family = (__u16)call->socket.family,
-				       .type = (__u16)call->socket.type,
-				       .protocol = (__u16)call->socket.protocol,
-				       .verdict = SL_VERDICT_DENY,
-				       .reason = SL_REASON_FAMILY },
-			      .first_ns = now,
-			      .last_ns = now,
-			      .count = 1 },
+	struct sl_refused refused = {
+		.key = { .sandbox = m->options.sandbox,
+			 .family = (__u16)call->socket.family,
+			 .type = (__u16)call->socket.type,
+			 .protocol = (__u16)call->socket.protocol,
+			 .reason = SL_REASON_FAMILY },
 	};
 	struct sl_process process;
+	struct sl_guard guard;
 
 	if (!sl_members_find(m->members, call, &process))
-		owner_of(&event.decision.owner, &process);
-	event.decision.owner.tid = (__u32)call->tid;
-	event.decision.key.lineage = event.decision.owner.lineage;
-	tell(m, &event);
+		owner_of(&refused.owner, &process);
+	if (!sl_guard_read(m->options.set, m->options.sandbox, &guard))
+		refused.key.policy = guard.policy;
+	refused.owner.tid = (__u32)call->tid;
+	refused.key.lineage = refused.owner.lineage;
+	if (sl_decision_tell(m->options.set, &refused))
+		atomic_fetch_add(&m->untold, 1);
 }
 
 /* What can't be looked at stays unmatched: the guard denies it, the call goes on. */
@@ -185,8 +169,6 @@ static int make_broker(struct sl_mediate *m, struct sl_err *err)
 
 	if (sl_members_new(&m->members, m->options.set))
 		return sl_err_sys(err, ENOMEM, "mediation");
-	if (pipe2(m->pipe, O_CLOEXEC | O_NONBLOCK))
-		return sl_err_sys(err, errno, "can't make a pipe");
 	return sl_broker_new(&m->broker, &options, err);
 }
 
@@ -199,7 +181,6 @@ int sl_mediate_new(struct sl_mediate **out, const struct sl_mediate_options *opt
 	if (!m)
 		return sl_err_sys(err, ENOMEM, "mediation");
 	m->options = *options;
-	m->pipe[0] = m->pipe[1] = -1;
 	m->handoff = (struct sl_handoff){ -1, -1 };
 	rc = sl_contain_plan(&m->plan, &options->contain, err);
 	rc = rc ?: make_filter(m, err);
@@ -249,25 +230,11 @@ int sl_mediate_parent(struct sl_mediate *m, struct sl_files *files, struct sl_er
 
 /* --- in the loop --- */
 
-int sl_mediate_fd(const struct sl_mediate *m)
-{
-	return m->pipe[0];
-}
-
-void sl_mediate_take(struct sl_mediate *m, void (*fn)(const struct sl_event *event, void *arg),
-		     void *arg)
-{
-	struct sl_event_decision event;
-
-	while (read(m->pipe[0], &event, sizeof(event)) == (ssize_t)sizeof(event))
-		fn(&event.head, arg);
-}
-
 void sl_mediate_tick(struct sl_mediate *m)
 {
 	unsigned long long untold = atomic_exchange(&m->untold, 0);
 
 	if (untold)
-		sl_log_warning("%llu refused sockets were not told one by one", untold);
+		sl_log_warning("%llu refused sockets were not counted", untold);
 	sl_broker_tick(m->broker);
 }

@@ -6,16 +6,13 @@
  *	sl_mediate_new(&m, &options, &err);
  *	fork;  child: sl_mediate_child(m, &err), exec
  *	       parent: sl_mediate_parent(m, files, &err)
- *	loop: poll sl_mediate_fd(m), then sl_mediate_take(m, …); sl_mediate_tick(m)
+ *	loop: sl_mediate_tick(m)
  *	sl_mediate_free(&m);
  *
- * The broker's threads hand decisions over as records of the ring, through a pipe, so that
- * one thread reports them all.
+ * What the filter refuses is told by way of the set, like what the guard denies.
  */
 #ifndef SLUICE_USER_RUN_MEDIATE_H
 #define SLUICE_USER_RUN_MEDIATE_H
-
-#include <sluice/event.h>
 
 #include "broker/contain.h"
 #include "guard/files.h"
@@ -44,13 +41,6 @@ int sl_mediate_child(struct sl_mediate *mediate, struct sl_err *err);
 
 /* Takes over the listener and lets the child go on. `files` is borrowed; NULL: none to look at. */
 int sl_mediate_parent(struct sl_mediate *mediate, struct sl_files *files, struct sl_err *err);
-
-/* Readable when there are decisions. */
-int sl_mediate_fd(const struct sl_mediate *mediate);
-
-/* Calls `fn` for each decision that is there. */
-void sl_mediate_take(struct sl_mediate *mediate,
-		     void (*fn)(const struct sl_event *event, void *arg), void *arg);
 
 /* About once a second. */
 void sl_mediate_tick(struct sl_mediate *mediate);

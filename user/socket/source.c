@@ -34,8 +34,7 @@ struct sl_view_source {
 	struct sl_htab *sandboxes; /* __u32 -> struct sandbox_row * */
 	sl_view_digest_fn digest;
 	void *digest_arg;
-	sl_view_rule_fn rule;
-	void *rule_arg;
+	struct sl_htab *rules; /* struct sl_guard_rule_key -> struct sl_guard_rule * */
 };
 
 static const char *const exe_flag_words[] = {
@@ -88,12 +87,18 @@ static int set_sock_more(void *ctx, const struct sl_sock *sock, struct sl_sock_m
 	return sl_sock_more_read(ctx, sock, out);
 }
 
+static int set_rule(void *ctx, const struct sl_decision_record *decision, struct sl_guard_rule *out)
+{
+	return sl_decision_rule(ctx, decision, out);
+}
+
 struct sl_view_ops sl_view_ops_of_set(struct sl_set *set)
 {
 	return (struct sl_view_ops){
 		.identity = sl_identity_ops_of_set(set),
 		.sandbox_name = set_sandbox_name,
 		.sock_more = set_sock_more,
+		.rule = set_rule,
 		.ctx = set,
 	};
 }
@@ -122,6 +127,7 @@ void sl_view_source_free(struct sl_view_source **source)
 	free_rows(&s->exes);
 	free_rows(&s->lineages);
 	free_rows(&s->sandboxes);
+	free_rows(&s->rules);
 	sl_lineage_table_free(&s->lineage_table);
 	sl_exe_table_free(&s->exe_table);
 	free(s);
@@ -145,6 +151,8 @@ int sl_view_source_new(struct sl_view_source **out, const struct sl_view_ops *op
 		ret = sl_htab_new(&s->lineages, sizeof(__u32), sizeof(void *));
 	if (!ret)
 		ret = sl_htab_new(&s->sandboxes, sizeof(__u32), sizeof(void *));
+	if (!ret)
+		ret = sl_htab_new(&s->rules, sizeof(struct sl_guard_rule_key), sizeof(void *));
 	if (ret)
 		return ret;
 	*out = TAKE_PTR(s);
@@ -157,26 +165,36 @@ void sl_view_source_digests(struct sl_view_source *source, sl_view_digest_fn fn,
 	source->digest_arg = arg;
 }
 
-void sl_view_source_rules(struct sl_view_source *source, sl_view_rule_fn fn, void *arg)
-{
-	source->rule = fn;
-	source->rule_arg = arg;
-}
-
-const char *sl_view_source_rule(const struct sl_view_source *source,
+/* A class of a policy keeps its entry, so what was read once stays. */
+const char *sl_view_source_rule(struct sl_view_source *source,
 				const struct sl_decision_record *decision)
 {
-	return source->rule ? source->rule(decision, source->rule_arg) : NULL;
+	const struct sl_guard_rule_key key = { decision->key.policy, decision->class_id };
+	struct sl_guard_rule **slot = sl_htab_get(source->rules, &key), *rule;
+
+	if (slot)
+		return (*slot)->key;
+	if (!source->ops.rule)
+		return NULL;
+	rule = calloc(1, sizeof(*rule));
+	if (rule && !source->ops.rule(source->ops.ctx, decision, rule))
+		slot = sl_htab_add(source->rules, &key, NULL);
+	if (!slot) {
+		free(rule);
+		return NULL;
+	}
+	*slot = rule;
+	return rule->key;
 }
 
-static void trim_rows(struct sl_htab **tab)
+static void trim_rows(struct sl_htab **tab, size_t key_size)
 {
 	struct sl_htab *empty = NULL;
 
 	if (sl_htab_count(*tab) <= SL_VIEW_ROWS_MAX)
 		return;
 	/* Without memory for an empty table the full one stays: it is tried again later. */
-	if (sl_htab_new(&empty, sizeof(__u32), sizeof(void *)))
+	if (sl_htab_new(&empty, key_size, sizeof(void *)))
 		return;
 	free_rows(tab);
 	*tab = empty;
@@ -184,8 +202,9 @@ static void trim_rows(struct sl_htab **tab)
 
 void sl_view_source_trim(struct sl_view_source *source)
 {
-	trim_rows(&source->exes);
-	trim_rows(&source->lineages);
+	trim_rows(&source->exes, sizeof(__u32));
+	trim_rows(&source->lineages, sizeof(__u32));
+	trim_rows(&source->rules, sizeof(struct sl_guard_rule_key));
 }
 
 static void *find_row(const struct sl_htab *tab, __u32 id)

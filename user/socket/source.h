@@ -54,6 +54,8 @@ struct sl_view_ops {
 	struct sl_identity_ops identity;
 	int (*sandbox_name)(void *ctx, unsigned int id, char name[SL_SANDBOX_NAME_MAX]);
 	int (*sock_more)(void *ctx, const struct sl_sock *sock, struct sl_sock_more *out);
+	int (*rule)(void *ctx, const struct sl_decision_record *decision,
+		    struct sl_guard_rule *out);
 	void *ctx;
 };
 
@@ -63,9 +65,6 @@ struct sl_view_ops sl_view_ops_of_set(struct sl_set *set);
 /* The digest of an executable, pending ones too; -ENOENT when nobody asked for it. */
 typedef int (*sl_view_digest_fn)(unsigned int exe_id, struct sl_digest *out, void *arg);
 
-/* Key of the policy's entry that a decision is about; NULL when there is none. */
-typedef const char *(*sl_view_rule_fn)(const struct sl_decision_record *decision, void *arg);
-
 struct sl_view_source;
 
 int sl_view_source_new(struct sl_view_source **out, const struct sl_view_ops *ops);
@@ -74,9 +73,8 @@ void sl_view_source_free(struct sl_view_source **source);
 /* Where digests come from; without one, views have none. */
 void sl_view_source_digests(struct sl_view_source *source, sl_view_digest_fn fn, void *arg);
 
-/* Where names of rules come from; without one, decisions have none. */
-void sl_view_source_rules(struct sl_view_source *source, sl_view_rule_fn fn, void *arg);
-const char *sl_view_source_rule(const struct sl_view_source *source,
+/* Key of the policy's entry that a decision is about; NULL when there is none. */
+const char *sl_view_source_rule(struct sl_view_source *source,
 				const struct sl_decision_record *decision);
 
 /* Drops rows when there are more than SL_VIEW_ROWS_MAX. */
