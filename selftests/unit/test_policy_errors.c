@@ -69,9 +69,11 @@ Test(policy_errors, yaml)
 		  "while scanning an alias: '.x.org, port: 1}'",
 		  "\"*.example.org\"" },
 		{ "version: 1\nversion: 1\n",
-		  "2:1: policy: the key is there twice, first on line 1: 'version'", NULL },
+		  "2:1: policy: the key is there twice, first on line 1: 'version'",
+		  "make them one" },
 		{ TOP "  a: {}\n  b: {}\n  a: {}\n",
-		  "5:3: network_policies: the key is there twice, first on line 3: 'a'", NULL },
+		  "5:3: network_policies: the key is there twice, first on line 3: 'a'",
+		  "make them one" },
 		{ TOP "  ? [a]\n  : {}\n", "3:5: an entry's key: a list, expected is text", NULL },
 		{ "&a version: 1\n*a : 2\n", "2:1: an alias: 'a'", "write the value out" },
 		{ ENTRY "    endpoints: &x []\n    binaries: *x\n", "5:15: an alias: 'x'", NULL },
@@ -104,7 +106,7 @@ Test(policy_errors, limits)
 {
 	static const struct fault deep = { "",
 					   "1:33: nested more than 32 deep; a policy may not be",
-					   NULL };
+					   "not closed?" };
 	static const struct fault big = { "",
 					  "1:1: 10000000 bytes; a policy may have at most 8388608",
 					  NULL };

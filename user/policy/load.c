@@ -80,9 +80,11 @@ static int take_entry(struct sl_loader *loader, struct sl_intern *keys, struct s
 		return sl_load_no_memory(loader);
 	if (!added && key->kind == SL_YAML_SCALAR) {
 		entry = sl_array_at(entries, id);
-		return sl_yaml_fail(&loader->source, EINVAL, key->at, key->text,
-				    "network_policies: the key is there twice, first on line %u",
-				    entry->at.line);
+		sl_yaml_fail(&loader->source, EINVAL, key->at, key->text,
+			     "network_policies: the key is there twice, first on line %u",
+			     entry->at.line);
+		return sl_err_hint(loader->source.err, "name one of the entries otherwise, or make "
+						       "them one");
 	}
 	if (entries->count == SL_POLICY_ENTRIES_MAX)
 		return sl_yaml_fail(&loader->source, E2BIG, key->at, key->text,

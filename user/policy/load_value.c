@@ -109,10 +109,12 @@ static int take_key(struct sl_loader *loader, const struct sl_yaml_node *key, co
 		i++;
 	if (!keys[i].name)
 		return unknown_key(loader, key, what, keys);
-	if (seen[i])
-		return sl_yaml_fail(source, EINVAL, key->at, key->text,
-				    "%s: the key is there twice, first on line %u", what,
-				    seen[i]->at.line);
+	if (seen[i]) {
+		sl_yaml_fail(source, EINVAL, key->at, key->text,
+			     "%s: the key is there twice, first on line %u", what,
+			     seen[i]->at.line);
+		return sl_err_hint(source->err, "which one counts is not guessed: make them one");
+	}
 	seen[i] = key;
 	if (keys[i].refused) {
 		sl_yaml_fail(source, EINVAL, key->at, key->text, "%s: sluice can't enforce the key",

@@ -110,10 +110,11 @@ static int open_level(struct builder *b, const yaml_event_t *event, enum sl_yaml
 	if (!node)
 		return ret;
 	node->tagged = tag != NULL;
-	if (b->depth == SL_POLICY_DEPTH_MAX)
-		return sl_yaml_fail(b->source, E2BIG, node->at, NULL,
-				    "nested more than %u deep; a policy may not be",
-				    SL_POLICY_DEPTH_MAX);
+	if (b->depth == SL_POLICY_DEPTH_MAX) {
+		sl_yaml_fail(b->source, E2BIG, node->at, NULL,
+			     "nested more than %u deep; a policy may not be", SL_POLICY_DEPTH_MAX);
+		return sl_err_hint(b->source->err, "is a '[' or '{' before it not closed?");
+	}
 	b->levels[b->depth++] = (struct level){ .node = (uint32_t)b->yaml->nodes.count - 1 };
 	return 0;
 }
