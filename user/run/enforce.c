@@ -12,6 +12,7 @@
 #include "broker/filter.h"
 #include "policy/decide.h"
 #include "policy/tell.h"
+#include "run/hints.h"
 
 struct sl_enforce {
 	struct sl_policy *policy;
@@ -94,6 +95,7 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	if (e->mode == SL_GUARD_MODE_MAX)
 		e->mode = e->policy->mode == SL_POLICY_AUDIT ? SL_GUARD_AUDIT : SL_GUARD_ENFORCE;
 	sl_policy_tell(e->policy);
+	sl_hints_tell(e->compiled);
 	*out = TAKE_PTR(e);
 	return 0;
 }
