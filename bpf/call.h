@@ -94,18 +94,40 @@ static __always_inline void remote_of(struct sl_endpoint *remote, struct bpf_soc
 	endpoint_v6(remote, addr_be, ctx->user_port);
 }
 
-/* No rule has allowed it, so no later policy takes it back. */
-static __always_inline void sock_own(struct sl_sock *rec)
+static __always_inline bool call_own_loopback(struct bpf_sock_addr *ctx,
+					      const struct sl_endpoint *remote,
+					      struct sl_guard *guard, __u32 sandbox, bool udp)
 {
-	if (rec)
-		rec->flags |= SL_SOCK_OWN;
+	struct sl_endpoint local = {};
+
+	if (!endpoint_loopback(remote))
+		return false;
+	if (udp && ctx->sk)
+		endpoint_local(&local, ctx->sk);
+	return own_loopback(ctx, remote, &local, guard, sandbox, udp);
 }
 
-/* What the policy says of this destination; as the hook returns it. */
+/*
+ * What has allowed the socket's remote end. Its own loopback: no rule did, so no later
+ * policy takes it back.
+ */
+static __always_inline void sock_settle(struct sl_sock *rec, __u32 policy, bool own)
+{
+	rec->policy = policy;
+	if (own)
+		rec->flags |= SL_SOCK_OWN;
+	else
+		rec->flags &= ~SL_SOCK_OWN;
+}
+
+/*
+ * What the policy says of this destination; as the hook returns it. `settles`: it is the
+ * socket's remote end from now on, and not that of one datagram.
+ */
 static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
 					  const struct sl_endpoint *remote,
 					  struct task_struct *task, const struct sl_owner *state,
-					  bool connecting)
+					  bool connecting, bool settles)
 {
 	__u32 sandbox = !state && rec ? rec->owner.sandbox : caller_sandbox(task, state);
 	/* MPTCP joins are made by a kworker, for the socket's owner. */
@@ -113,7 +135,7 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	struct sl_guard *guard = guard_active(sandbox);
 	struct sl_decision_key key = {};
 	struct verdict v = {};
-	bool udp = ctx->type == SOCK_DGRAM;
+	bool udp = ctx->type == SOCK_DGRAM, own = false;
 
 	if (!guard)
 		return 1;
@@ -122,14 +144,12 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 		v.reason = SL_REASON_FROZEN;
 	else if (!who)
 		v.reason = SL_REASON_NO_IDENTITY;
-	else if (own_loopback(ctx, remote, guard, sandbox, udp))
-		sock_own(rec);
-	else
+	else if (!(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
 		verdict_rules(&v, who->lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP, remote);
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
-		if (rec)
-			rec->policy = v.policy;
+		if (rec && settles)
+			sock_settle(rec, v.policy, own);
 		return 1;
 	}
 	if (connecting && who && guard->mode != SL_GUARD_FROZEN &&

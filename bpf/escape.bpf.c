@@ -26,7 +26,7 @@ static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6)
 	if (!state)
 		return 1;
 	remote_of(&remote, ctx, v6);
-	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state, false);
+	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state, false, false);
 }
 
 SEC("cgroup/connect4")

@@ -7,84 +7,33 @@
  *   elsewhere than the destination that was decided;
  * - a policy that was replaced, or a freeze, ends connections that live;
  * - listen() has no hook that could refuse it (inet_csk_listen_start()), so SYNs to a
- *   socket that may not listen are dropped.
+ *   socket that may not listen are dropped;
+ * - no call of a member's comes before a datagram that nobody asked for (datagram.h).
  *
  * skb->sk on egress is the sender's socket, on ingress the receiver's; in softirq, so
  * `current` is never read.
  */
 #include "kernel.h"
-#include "loopback.h"
-
-#define IPV4_OPTION_END 0
-#define IPV4_OPTION_NOP 1
-#define IPV4_OPTION_LSRR 131 /* RFC 791, 3.1 */
-#define IPV4_OPTION_SSRR 137
-#define IPV4_OPTIONS_MAX 40
-
-#define IPV6_HOPOPTS 0
-#define IPV6_ROUTING 43
-#define IPV6_DSTOPTS 60
-#define IPV6_HEADER_BYTES 40
-#define IPV6_EXTENSIONS_MAX 8
+#include "datagram.h"
 
 #define SKB_PASS 1
 #define SKB_DROP 0
 
-static __always_inline bool ipv4_source_routed(struct __sk_buff *skb, __u8 first)
+/* Whether a datagram was decided when it was sent, and not when its socket was connected. */
+static __always_inline bool datagram_decided(struct __sk_buff *skb, struct bpf_sock *sk,
+					     const struct sl_sock *rec)
 {
-	__u32 end = (first & 15) * 4, at = 20;
-	__u8 option[2];
+	struct sl_endpoint target;
 
-	for (int i = 0; i < IPV4_OPTIONS_MAX && at < end; i++) {
-		if (bpf_skb_load_bytes(skb, at, option, sizeof(option)))
-			return true; /* can't be told: not let through */
-		if (option[0] == IPV4_OPTION_END)
-			return false;
-		if (option[0] == IPV4_OPTION_LSRR || option[0] == IPV4_OPTION_SSRR)
-			return true;
-		at += option[0] == IPV4_OPTION_NOP ? 1 : option[1];
-		if (option[0] != IPV4_OPTION_NOP && option[1] < 2)
-			return true;
-	}
-	return false;
-}
-
-static __always_inline bool ipv6_source_routed(struct __sk_buff *skb)
-{
-	__u32 at = IPV6_HEADER_BYTES;
-	__u8 next, extension[2];
-
-	if (bpf_skb_load_bytes(skb, 6, &next, sizeof(next)))
-		return true;
-	for (int i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
-		if (next == IPV6_ROUTING)
-			return true;
-		if (next != IPV6_HOPOPTS && next != IPV6_DSTOPTS)
-			return false;
-		if (bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
-			return true;
-		next = extension[0];
-		at += (extension[1] + 1) * 8;
-	}
-	return true;
-}
-
-static __always_inline bool source_routed(struct __sk_buff *skb)
-{
-	__u8 first = 0;
-
-	if (bpf_skb_load_bytes(skb, 0, &first, sizeof(first)))
-		return true;
-	if (first >> 4 == 6)
-		return ipv6_source_routed(skb);
-	return (first & 15) > 5 && ipv4_source_routed(skb, first);
+	return !datagram_connected(sk) || (datagram_end(skb, DATAGRAM_TARGET, &target) &&
+					   !endpoint_equal(&target, &rec->remote));
 }
 
 /*
  * Whether the connection may not go on: what allowed it does not any more, or it is older
  * than any policy and none would have allowed it.
  */
-static __always_inline bool revoked(struct __sk_buff *skb, struct sl_sock *rec,
+static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, struct sl_sock *rec,
 				    struct sl_guard *guard)
 {
 	struct verdict v = { .policy = guard->policy };
@@ -94,60 +43,16 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct sl_sock *rec,
 		return true;
 	if (guard->mode != SL_GUARD_ENFORCE || rec->policy == guard->policy ||
 	    !(rec->flags & SL_SOCK_CONNECTED) || (rec->flags & SL_SOCK_OWN) ||
+	    (udp && datagram_decided(skb, sk, rec)) ||
 	    (rec->policy && (guard->flags & SL_GUARD_KEEP)))
 		return false;
 	verdict_rules(&v, rec->owner.lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
 		      &rec->remote);
 	if (v.reason != SL_REASON_NONE &&
-	    !own_loopback(skb, &rec->remote, guard, rec->owner.sandbox, udp))
+	    !own_loopback(skb, &rec->remote, &rec->local, guard, rec->owner.sandbox, udp))
 		return true;
 	rec->policy = guard->policy;
 	return false;
-}
-
-/* Offset of an IPv6 packet's UDP header; 0: there is none that can be told. */
-static __always_inline __u32 ipv6_udp_at(struct __sk_buff *skb)
-{
-	__u32 at = IPV6_HEADER_BYTES;
-	__u8 next, extension[2];
-
-	if (bpf_skb_load_bytes(skb, 6, &next, sizeof(next)))
-		return 0;
-	for (int i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
-		if (next == IPPROTO_UDP || next == IPPROTO_UDPLITE)
-			return at;
-		if ((next != IPV6_HOPOPTS && next != IPV6_DSTOPTS) ||
-		    bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
-			return 0;
-		next = extension[0];
-		at += (extension[1] + 1) * 8;
-	}
-	return 0;
-}
-
-/* Where a datagram goes, as it says itself; false when that can't be told. */
-static __always_inline bool datagram_remote(struct __sk_buff *skb, struct sl_endpoint *remote)
-{
-	__be32 addr_be[4];
-	__be16 port_be;
-	__u8 first;
-	__u32 at;
-
-	if (bpf_skb_load_bytes(skb, 0, &first, sizeof(first)))
-		return false;
-	if (first >> 4 == 6) {
-		at = ipv6_udp_at(skb);
-		if (!at || bpf_skb_load_bytes(skb, 24, addr_be, sizeof(addr_be)) ||
-		    bpf_skb_load_bytes(skb, at + 2, &port_be, sizeof(port_be)))
-			return false;
-		endpoint_v6(remote, addr_be, port_be);
-		return true;
-	}
-	if (bpf_skb_load_bytes(skb, 16, addr_be, sizeof(addr_be[0])) ||
-	    bpf_skb_load_bytes(skb, (first & 15) * 4 + 2, &port_be, sizeof(port_be)))
-		return false;
-	endpoint_v4(remote, addr_be[0], port_be);
-	return true;
 }
 
 /* A datagram of a socket that was connected to try an address (probe.h). */
@@ -162,9 +67,9 @@ static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_soc
 	};
 	struct verdict v = { .policy = guard->policy };
 
-	if (!datagram_remote(skb, &key.remote))
+	if (!datagram_end(skb, DATAGRAM_TARGET, &key.remote))
 		v.reason = SL_REASON_INTERNAL;
-	else if (!own_loopback(skb, &key.remote, guard, rec->owner.sandbox, true))
+	else if (!own_loopback(skb, &key.remote, &rec->local, guard, rec->owner.sandbox, true))
 		verdict_rules(&v, rec->owner.lineage, SL_TRANSPORT_UDP, &key.remote);
 	if (v.reason == SL_REASON_NONE)
 		return false;
@@ -193,26 +98,20 @@ int on_guard_egress(struct __sk_buff *skb)
 	}
 	if (rec && guard && guard->mode != SL_GUARD_FROZEN && (rec->flags & SL_SOCK_PROBE))
 		return datagram_denied(skb, rec, guard) ? SKB_DROP : SKB_PASS;
-	if (!rec || !guard || !revoked(skb, rec, guard))
+	if (!rec || !guard || !revoked(skb, sk, rec, guard))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_REVOKED);
 	return SKB_DROP;
 }
 
-SEC("cgroup_skb/ingress")
-int on_guard_ingress(struct __sk_buff *skb)
+static __always_inline int ingress_listener(struct bpf_sock *sk)
 {
-	struct bpf_sock *sk = skb->sk;
-	struct mptcp_sock *msk;
+	struct mptcp_sock *msk = bpf_skc_to_mptcp_sock(sk);
 	struct sl_guard *guard;
 	struct sl_sock *rec;
 	__u32 sandbox;
 
-	sk = sk ? bpf_sk_fullsock(sk) : NULL;
-	if (!sk || sk->state != TCP_LISTEN)
-		return SKB_PASS;
 	/* What listens for MPTCP is a socket of the kernel's: the application's answers. */
-	msk = bpf_skc_to_mptcp_sock(sk);
 	if (msk)
 		rec = bpf_sk_storage_get(&adopted, msk, NULL, 0);
 	else
@@ -223,8 +122,34 @@ int on_guard_ingress(struct __sk_buff *skb)
 	guard = guard_active(sandbox);
 	if (!guard || guard->mode == SL_GUARD_AUDIT)
 		return SKB_PASS;
-	if (guard->mode != SL_GUARD_FROZEN && listen_allowed(guard, rec, rec->owner.lineage))
+	if (guard->mode != SL_GUARD_FROZEN &&
+	    listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec->owner.lineage))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_NOT_LISTENING);
 	return SKB_DROP;
+}
+
+static __always_inline bool sock_probes(struct __sk_buff *skb, struct bpf_sock *sk)
+{
+	struct sl_sock *rec = sock_find(sk, bpf_get_socket_cookie(skb));
+
+	return rec && (rec->flags & SL_SOCK_PROBE);
+}
+
+SEC("cgroup_skb/ingress")
+int on_guard_ingress(struct __sk_buff *skb)
+{
+	struct bpf_sock *sk = skb->sk;
+
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	if (!sk)
+		return SKB_PASS;
+	if (sk->state == TCP_LISTEN)
+		return ingress_listener(sk);
+	if (!datagram_socket(sk))
+		return SKB_PASS;
+	/* The kernel takes its peer's only; whom it was connected to by way of trial is nobody. */
+	if (datagram_connected(sk) && !sock_probes(skb, sk))
+		return SKB_PASS;
+	return datagram_passes(skb, sk) ? SKB_PASS : SKB_DROP;
 }

@@ -3,7 +3,9 @@
 #ifndef SLUICE_BPF_INET_H
 #define SLUICE_BPF_INET_H
 
+#include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
 
 #include <sluice/sock.h>
 
@@ -60,10 +62,40 @@ static __always_inline void endpoint_v6(struct sl_endpoint *ep, const __be32 *ad
 	ep->pad = 0;
 }
 
+static __always_inline void endpoint_local_v6(struct sl_endpoint *ep, struct bpf_sock *sk)
+{
+	__be32 addr_be[4];
+
+	addr_be[0] = sk->src_ip6[0];
+	addr_be[1] = sk->src_ip6[1];
+	addr_be[2] = sk->src_ip6[2];
+	addr_be[3] = sk->src_ip6[3];
+	endpoint_v6(ep, addr_be, bpf_htons(sk->src_port));
+}
+
+/* The local end that a socket is bound to. Not for the context of a bind hook. */
+static __always_inline void endpoint_local(struct sl_endpoint *ep, struct bpf_sock *sk)
+{
+	/* Read before the branch: see sockops_endpoints(). */
+	__be32 local4 = sk->src_ip4;
+
+	barrier_var(local4);
+	if (sk->family == AF_INET)
+		endpoint_v4(ep, local4, bpf_htons(sk->src_port));
+	else
+		endpoint_local_v6(ep, sk);
+}
+
 /* Neither address nor port: a call that named no destination. */
 static __always_inline bool endpoint_empty(const struct sl_endpoint *ep)
 {
 	return !ep->port_be && !ep->addr_be[3] && !ep->addr_be[1] && !ep->addr_be[0];
+}
+
+/* A datagram socket that has a peer. It may send to others all the same. */
+static __always_inline bool datagram_connected(struct bpf_sock *sk)
+{
+	return sk->state == TCP_ESTABLISHED;
 }
 
 static __always_inline bool endpoint_equal(const struct sl_endpoint *a, const struct sl_endpoint *b)

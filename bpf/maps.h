@@ -160,6 +160,14 @@ SL_MAP struct {
 	__type(value, struct sl_sock);
 } packets SEC(".maps");
 
+/* Value: nothing to say. Nobody deletes: what was not used for the longest time goes. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, struct sl_peer_key);
+	__type(value, __u8);
+} peers SEC(".maps");
+
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -39,7 +39,7 @@ static __always_inline bool probe_connect(struct bpf_sock_addr *ctx, struct sl_s
 	if (!rec || ctx->type != SOCK_DGRAM ||
 	    (ctx->protocol != IPPROTO_UDP && ctx->protocol != IPPROTO_UDPLITE) ||
 	    (!probe_names(guard->policy, lineage, remote) &&
-	     !own_loopback(ctx, remote, guard, sandbox, false)) ||
+	     !own_loopback(ctx, remote, NULL, guard, sandbox, false)) ||
 	    cgroup_sandbox(BPF_CORE_READ(kernel, sk, sk_cgrp_data.cgroup)) != sandbox)
 		return false;
 	rec->flags |= SL_SOCK_PROBE;

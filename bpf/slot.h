@@ -100,21 +100,6 @@ static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 co
 	return sock_find(msk, cookie);
 }
 
-/* A record among the live ones whose slot is taken; NULL when there is no room (counted). */
-static __always_inline struct sl_sock *over_new(__u64 cookie, __u32 sandbox)
-{
-	struct sl_sock empty = { .cookie = cookie };
-	long err;
-
-	count(sandbox, SL_COUNTER_SOCK_OVERFLOW);
-	err = bpf_map_update_elem(&socks_over, &cookie, &empty, BPF_NOEXIST);
-	if (err) {
-		count_map_error(sandbox, SL_COUNTER_SOCKS_FULL, err);
-		return NULL;
-	}
-	return bpf_map_lookup_elem(&socks_over, &cookie);
-}
-
 /*
  * Keeps the record of a closed socket. One that is not in a slot moves into its own, if no
  * live one has it: storage goes with the socket, and the hash is for live ones.

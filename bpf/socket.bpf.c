@@ -12,10 +12,29 @@
 #include "kernel.h"
 #include "bytes.h"
 #include "call.h"
+#include "peer.h"
 
 static __always_inline void no_identity(void)
 {
 	count(0, SL_COUNTER_NO_IDENTITY);
+}
+
+/*
+ * A record among the live ones whose slot is taken; NULL when there is no room (counted).
+ * Not inline: the record it begins with takes most of a program's stack.
+ */
+static __noinline struct sl_sock *over_new(__u64 cookie, __u32 sandbox)
+{
+	struct sl_sock empty = { .cookie = cookie };
+	long err;
+
+	count(sandbox, SL_COUNTER_SOCK_OVERFLOW);
+	err = bpf_map_update_elem(&socks_over, &cookie, &empty, BPF_NOEXIST);
+	if (err) {
+		count_map_error(sandbox, SL_COUNTER_SOCKS_FULL, err);
+		return NULL;
+	}
+	return bpf_map_lookup_elem(&socks_over, &cookie);
 }
 
 SEC("cgroup/sock_create")
@@ -93,7 +112,7 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 	struct sl_endpoint remote;
 
 	remote_of(&remote, ctx, v6);
-	if (!remote_verdict(ctx, rec, &remote, task, state, true))
+	if (!remote_verdict(ctx, rec, &remote, task, state, true, true))
 		return 0;
 	if (!rec)
 		return 1;
@@ -109,6 +128,9 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 	rec->since_ns = bpf_ktime_get_boot_ns();
 	rec->flags |= SL_SOCK_CONNECTED;
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CONNECT);
+	/* After a disconnect it may still answer what was sent to it. */
+	if (ctx->type == SOCK_DGRAM)
+		peer_note(rec, &remote);
 	sock_event(SL_EVENT_CONNECT, rec, rec->since_ns);
 	return 1;
 }
@@ -125,27 +147,6 @@ int on_connect6(struct bpf_sock_addr *ctx)
 	return socket_connect(ctx, true);
 }
 
-static __always_inline __u32 endpoint_hash(const struct sl_endpoint *ep)
-{
-	__u32 hash = ep->addr_be[0] ^ ep->addr_be[1] * 31 ^ ep->addr_be[3] * 0x9e3779b1U;
-
-	hash = (hash ^ ep->port_be) * 0x85ebca6bU;
-	return (hash ^ hash >> 15) | 1; /* never 0, which is an empty slot */
-}
-
-/* True when the remote is not among the latest few: worth an event of its own. */
-static __always_inline bool sock_new_peer(struct sl_sock *rec, const struct sl_endpoint *remote)
-{
-	__u32 hash = endpoint_hash(remote);
-
-	for (int i = 0; i < SL_SOCK_PEERS; i++)
-		if (rec->peer_hash[i] == hash)
-			return false;
-	rec->peer_hash[rec->peers & (SL_SOCK_PEERS - 1)] = hash;
-	rec->peers++;
-	return true;
-}
-
 static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -157,7 +158,7 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
 	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT, state);
-	if (!remote_verdict(ctx, rec, &remote, task, state, false))
+	if (!remote_verdict(ctx, rec, &remote, task, state, false, !datagram_connected(ctx->sk)))
 		return 0;
 	if (!rec)
 		return 1;
@@ -165,7 +166,7 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	rec->flags |= SL_SOCK_SENT;
 	if (!(rec->flags & SL_SOCK_CONNECTED))
 		rec->remote = remote;
-	if (sock_new_peer(rec, &remote))
+	if (peer_note(rec, &remote))
 		sock_event(SL_EVENT_SEND, rec, 0);
 	return 1;
 }
@@ -195,17 +196,6 @@ static __always_inline struct sl_sock *sock_bound(struct bpf_sock *ctx)
 	return rec;
 }
 
-static __always_inline void local_v6(struct sl_endpoint *local, struct bpf_sock *ctx)
-{
-	__be32 addr_be[4];
-
-	addr_be[0] = ctx->src_ip6[0];
-	addr_be[1] = ctx->src_ip6[1];
-	addr_be[2] = ctx->src_ip6[2];
-	addr_be[3] = ctx->src_ip6[3];
-	endpoint_v6(local, addr_be, bpf_htons(ctx->src_port));
-}
-
 SEC("cgroup/post_bind4")
 int on_post_bind4(struct bpf_sock *ctx)
 {
@@ -222,7 +212,7 @@ int on_post_bind6(struct bpf_sock *ctx)
 	struct sl_sock *rec = sock_bound(ctx);
 
 	if (rec)
-		local_v6(&rec->local, ctx);
+		endpoint_local_v6(&rec->local, ctx);
 	return 1;
 }
 

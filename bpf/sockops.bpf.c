@@ -99,17 +99,9 @@ static __always_inline void passive_established(struct bpf_sock_ops *ctx, struct
 static __always_inline void listen_verdict(struct sl_sock *rec)
 {
 	struct sl_guard *guard = guard_active(rec->owner.sandbox);
-	struct sl_decision_key key = {};
 
-	if (!guard || listen_allowed(guard, rec, rec->owner.lineage))
-		return;
-	key.sandbox = rec->owner.sandbox;
-	key.lineage = rec->owner.lineage;
-	key.policy = guard->policy;
-	key.protocol = IPPROTO_TCP;
-	key.remote = rec->local;
-	key.reason = SL_REASON_LISTEN;
-	verdict_tell(&key, &rec->owner, rec->cookie, 0);
+	if (guard && !listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec->owner.lineage))
+		listen_tell(rec, guard, IPPROTO_TCP, &rec->local);
 }
 
 /* Children start as copies of what the listener's own storage holds. */

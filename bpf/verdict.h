@@ -93,23 +93,22 @@ static __always_inline struct sl_guard *guard_active(__u32 sandbox)
  * Whether a socket may be reached from outside of its sandbox: it listens on loopback, or an
  * entry of the policy has the port for its lineage.
  */
-static __always_inline bool listen_allowed(struct sl_guard *guard, const struct sl_sock *rec,
-					   __u32 lineage)
+static __always_inline bool listen_allowed(struct sl_guard *guard, enum sl_transport transport,
+					   const struct sl_endpoint *local, __u32 lineage)
 {
 	struct sl_guard_lineage_key lineage_key = { guard->policy, lineage };
 	struct sl_guard_port port = {
 		.prefix_bits = SL_GUARD_PORT_BITS(16),
 		.policy = guard->policy,
-		.transport = SL_GUARD_LISTEN +
-			     (rec->type == SOCK_DGRAM ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP),
-		.port_be = rec->local.port_be,
+		.transport = SL_GUARD_LISTEN + transport,
+		.port_be = local->port_be,
 	};
 	struct sl_guard_dest_key key = { .prefix_bits = 128, .policy = guard->policy };
 	struct sl_guard_lineage *has;
 	struct sl_guard_dest *dest;
 	__u32 *port_class;
 
-	if (endpoint_loopback(&rec->local))
+	if (endpoint_loopback(local))
 		return true;
 	port_class = bpf_map_lookup_elem(&guard_ports, &port);
 	if (!port_class)
@@ -211,6 +210,25 @@ static __always_inline bool verdict_tell(struct sl_decision_key *key, const stru
 		__sync_fetch_and_add(&row->told, -due);
 	}
 	return audit;
+}
+
+/*
+ * Tells that a socket gets nothing from outside, for want of a `listen` entry. Returns
+ * whether it does all the same (audit).
+ */
+static __always_inline bool listen_tell(const struct sl_sock *rec, struct sl_guard *guard,
+					__u16 protocol, const struct sl_endpoint *local)
+{
+	struct sl_decision_key key = {
+		.remote = *local,
+		.sandbox = rec->owner.sandbox,
+		.lineage = rec->owner.lineage,
+		.policy = guard->policy,
+		.protocol = protocol,
+		.reason = SL_REASON_LISTEN,
+	};
+
+	return verdict_tell(&key, &rec->owner, rec->cookie, 0);
 }
 
 #endif

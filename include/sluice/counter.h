@@ -42,6 +42,8 @@ enum sl_counter_class {
 	  "packets dropped: the policy no longer allows their connection")                        \
 	X(NOT_LISTENING, FLOW, "not_listening",                                                   \
 	  "packets dropped: no rule lets their socket listen")                                    \
+	X(UNSOLICITED, FLOW, "unsolicited",                                                       \
+	  "datagrams dropped: nothing was sent there, and no rule lets their socket listen")      \
 	X(SOURCE_ROUTED, FLOW, "source_routed", "packets dropped for a route that they name")     \
 	X(AUDITED, FLOW, "audited", "calls that the policy would have denied, and let pass")      \
 	X(EVENT_SUBMITTED, FLOW, "event_submitted", "events put into the ring buffer")            \

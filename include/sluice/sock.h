@@ -50,8 +50,17 @@ enum sl_sock_flag {
 /* Whose record is in the socket's own storage while it is open. */
 #define SL_SOCK_ADOPTED (SL_SOCK_ACCEPTED | SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING)
 
-/* Remote addresses of one unconnected socket that are remembered, to report each once. */
+/*
+ * Remote ends of one datagram socket that are remembered in its record: each is told once,
+ * and may answer. More of them are in map `peers`.
+ */
 #define SL_SOCK_PEERS 4
+
+/* Key of LRU hash `peers`: a remote end that a datagram socket has sent to earlier. */
+struct sl_peer_key {
+	__u64 cookie;
+	__u64 hash; /* of the remote end, as in the record */
+};
 
 /*
  * The record of a socket, and the body of socket events. Where it lives depends on who
@@ -94,10 +103,10 @@ struct sl_sock {
 	__u16 protocol;
 	__u8 state;      /* TCP_* when it was closed, or now (include/net/tcp_states.h) */
 	__u8 generation; /* times it was connected anew, modulo 256 */
-	__u32 peer_hash[SL_SOCK_PEERS];
-	__u32 peers;   /* distinct remotes seen, counting at least */
-	__u32 ifindex; /* AF_PACKET */
-	__u32 policy;  /* id of the policy that allowed its remote end; 0: none had to */
+	__u64 peer_hash[SL_SOCK_PEERS]; /* the latest remotes, 0: none (bpf/peer.h) */
+	__u32 peers;                    /* distinct remotes seen, counting at least */
+	__u32 ifindex;                  /* AF_PACKET */
+	__u32 policy; /* id of the policy that allowed its remote end; 0: none had to */
 	__u32 pad;
 	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };

@@ -97,7 +97,7 @@ const struct sl_cmd sl_do_cmds[] = {
 	  .help = "calls one after the other, on one current socket; what=did with the result of "
 		  "each. --until-eof: more of them from stdin, one a line. socket=tcp (tcp6 udp "
 		  "udp6 mptcp, or FAMILY.TYPE.PROTOCOL) adopt=FD bind=ADDR listen connect=ADDR "
-		  "accept disconnect sendto=ADDR send await-end lengths=ADDR ifaddrs source-route=ADDR routing-header=ADDR; "
+		  "port drain accept disconnect sendto=ADDR send await-end lengths=ADDR ifaddrs source-route=ADDR routing-header=ADDR; "
 		  "by other entries: int80-socket=tcp int80-connect=ADDR int80-sendto=ADDR "
 		  "socketcall-connect=ADDR x32-connect=ADDR uring-socket=FAMILY.TYPE.PROTOCOL "
 		  "uring-connect=ADDR uring-sendto=ADDR; leaving: cgroup=DIR netns userns "

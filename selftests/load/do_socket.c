@@ -67,16 +67,19 @@ static long do_bind(struct sl_doer *doer, const char *arg)
 }
 
 /* Its result is the port. */
-static long do_listen(struct sl_doer *doer, const char *arg)
+static long do_port(struct sl_doer *doer, const char *arg)
 {
 	struct sl_addr addr;
-	int rc;
+	int rc = sl_addr_local(doer->fd, &addr);
 
 	(void)arg;
-	if (listen(doer->fd, 16) < 0)
-		return -errno;
-	rc = sl_addr_local(doer->fd, &addr);
 	return rc < 0 ? rc : sl_addr_port(&addr);
+}
+
+/* The same. */
+static long do_listen(struct sl_doer *doer, const char *arg)
+{
+	return listen(doer->fd, 16) < 0 ? -errno : do_port(doer, arg);
 }
 
 static long do_connect(struct sl_doer *doer, const char *arg)
@@ -116,6 +119,18 @@ static long do_await_end(struct sl_doer *doer, const char *arg)
 
 	(void)arg;
 	return result(recv(doer->fd, &byte, 1, 0));
+}
+
+/* Its result is how many datagrams were there to take. */
+static long do_drain(struct sl_doer *doer, const char *arg)
+{
+	char byte;
+	long n = 0;
+
+	(void)arg;
+	while (recv(doer->fd, &byte, 1, MSG_DONTWAIT) >= 0)
+		n++;
+	return errno == EAGAIN ? n : -errno;
 }
 
 /* Waits until there is somebody to accept, and accepts. */
@@ -210,6 +225,8 @@ const struct sl_verb sl_socket_verbs[] = {
 	{ "bind", do_bind },
 	{ "listen", do_listen },
 	{ "accept", do_accept },
+	{ "drain", do_drain },
+	{ "port", do_port },
 	{ "connect", do_connect },
 	{ "disconnect", do_disconnect },
 	{ "sendto", do_sendto },

@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,6 +22,7 @@
 #define SINK_MS 5000
 
 struct guarded guarded;
+static enum sl_guard_mode load_mode;
 
 /* --- receivers --- */
 
@@ -141,10 +143,14 @@ void guarded_write(const char *text)
 	cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
+void guarded_mode(enum sl_guard_mode mode)
+{
+	load_mode = mode;
+}
+
 void guarded_load(const char *text)
 {
-	struct sl_guard_options options = { .mode = SL_GUARD_ENFORCE,
-					    .deny_errno = guarded.deny_errno };
+	struct sl_guard_options options = { .mode = load_mode, .deny_errno = guarded.deny_errno };
 	struct sl_compiled *compiled = NULL;
 	struct sl_policy *policy = NULL;
 	struct sl_err err = { 0 };
@@ -204,9 +210,15 @@ static void quiet(void)
 
 void guarded_up(void)
 {
+	guarded_make(NULL);
+}
+
+void guarded_make(const struct sl_set_options *options)
+{
 	quiet();
 	own_network();
-	world_up();
+	world_make(options, true);
+	guarded_mode(SL_GUARD_ENFORCE);
 	sink_open(&guarded.open, false, "127.0.0.1", 0);
 	sink_open(&guarded.open_udp, true, "127.0.0.1", 0);
 	sink_open(&guarded.open_v6, false, "::1", 0);
@@ -269,6 +281,22 @@ const char *did_errno(const struct load *load, const char *verb, unsigned int n)
 	if (!take_errno(did_line(load, verb, n), text))
 		snprintf(text, 32, "not done");
 	return text;
+}
+
+void do_more(struct load *load, const char *fmt, ...)
+{
+	unsigned int done = load->text ? fact_count(load, "did") : 0;
+	char line[256];
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vsnprintf(line, sizeof(line) - 1, fmt, ap);
+	va_end(ap);
+	cr_assert_lt(len, (int)sizeof(line) - 1);
+	line[len++] = '\n';
+	cr_assert_eq(write(load->in, line, (size_t)len), len);
+	load_await(load, "did", done + 1);
 }
 
 /* Exit 77 skips the test; returns the errno of what was tried last. */

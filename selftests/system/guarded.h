@@ -37,6 +37,8 @@ struct guarded {
 extern struct guarded guarded;
 
 void guarded_up(void);
+/* The same with sizes of the set; NULL: the defaults. */
+void guarded_make(const struct sl_set_options *options);
 void guarded_down(void);
 
 /* A receiver in this process: counts connections or datagrams. `port` 0: any. */
@@ -48,6 +50,9 @@ unsigned int guarded_leaks(void);
 
 /* Writes guarded.policy, for `sluice run`. */
 void guarded_write(const char *text);
+/* `mode` of the policies that are loaded from now on; SL_GUARD_ENFORCE in guarded_up(). */
+void guarded_mode(enum sl_guard_mode mode);
+
 /* Puts a policy into force: in the set of the world, and in guarded.policy. */
 void guarded_load(const char *text);
 /* The one of guarded_up(); `more` are further lines of YAML below network_policies. */
@@ -63,6 +68,9 @@ void guarded_expect_v6(const char *words);
 
 /* The same with verbs of `sl-load do` before and after the address. */
 void guarded_expect_do(bool udp, const char *before, const char *verb);
+
+/* One more verb for an `sl-load do --until-eof`; waits until it was done. */
+void do_more(struct load *load, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* errno name of the last line of this kind that has one. */
 const char *last_errno(const struct load *load, const char *what);

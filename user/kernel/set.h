@@ -53,6 +53,7 @@ enum sl_map {
 	SL_MAP_SOCKS_OVER,
 	SL_MAP_ADOPTED,
 	SL_MAP_SOCK_MORE,
+	SL_MAP_PEERS,
 	SL_MAP_TUPLE_BUCKETS,
 	SL_MAP_TUPLES,
 	SL_MAP_PACKETS,
@@ -77,7 +78,7 @@ struct sl_set_options {
 	unsigned int max_exes;
 	unsigned int max_lineages;
 	unsigned int max_closed; /* slots: sockets that are remembered, open and closed */
-	unsigned int max_socks;  /* open ones beyond the slots, and tuples beyond buckets */
+	unsigned int max_socks;  /* open ones beyond the slots; tuples, peers beyond the first */
 	unsigned int ring_bytes;
 	unsigned int max_sandboxes;
 	unsigned int events; /* SL_EVENT_BIT mask of kinds to record from the start */

@@ -118,6 +118,8 @@ static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 	rc = rc ?: (RESIZE(socks, slots) ?: RESIZE(tuple_buckets, slots / SLOTS_PER_BUCKET));
 	if (o->max_socks)
 		rc = rc ?: (RESIZE(socks_over, o->max_socks) ?: RESIZE(tuples, o->max_socks));
+	if (o->max_socks)
+		rc = rc ?: RESIZE(peers, o->max_socks);
 	rc = rc ?: RESIZE(counters, sandboxes);
 	rc = rc ?: RESIZE(sandboxes, sandboxes);
 	rc = rc ?: RESIZE(cgroups, sandboxes);

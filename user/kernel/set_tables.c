@@ -59,6 +59,7 @@ static const char *const map_names[] = {
 	[SL_MAP_SOCKS_OVER] = "socks_over",
 	[SL_MAP_ADOPTED] = "adopted",
 	[SL_MAP_SOCK_MORE] = "sock_more",
+	[SL_MAP_PEERS] = "peers",
 	[SL_MAP_TUPLE_BUCKETS] = "tuple_buckets",
 	[SL_MAP_TUPLES] = "tuples",
 	[SL_MAP_PACKETS] = "packets",
