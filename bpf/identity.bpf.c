@@ -73,9 +73,11 @@ static __always_inline void exec_member(struct task_struct *task, struct linux_b
 	struct sl_process *row = bpf_map_lookup_elem(&procs, &key);
 	const char *filename = bprm->filename, *interp = bprm->interp;
 	struct sl_process process = {};
+	__u32 by_env;
 
 	if (row)
 		process = *row;
+	by_env = script_by_env(&process);
 	process.key = key;
 	process.sandbox = state->sandbox;
 	process.ns_pid = state->ns_pid;
@@ -86,7 +88,7 @@ static __always_inline void exec_member(struct task_struct *task, struct linux_b
 	process_fill_credentials(&process, task);
 	process.exe = exe_of_file(bprm->file, task);
 	/* binfmt_script and binfmt_misc replace interp and leave filename. */
-	process.script = interp != filename ? exe_of_script(filename, task) : 0;
+	process.script = interp != filename ? exe_of_script(filename, task) : by_env;
 	process.lineage = lineage_extend(state->lineage, process.exe, process.script,
 					 guard_elsewhere(process.sandbox, task));
 	guard_lineage(process.sandbox, process.lineage);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Scripts: the name that was passed to exec, interned as a label beside the interpreter. */
+/*
+ * Scripts: the name that was passed to exec, interned as a label beside the interpreter, and
+ * handed on by env to what it becomes.
+ */
 #ifndef SLUICE_BPF_SCRIPT_H
 #define SLUICE_BPF_SCRIPT_H
 
-#include "exe.h"
+#include "lineage.h"
 
 /* Puts the script's name as passed to exec at the end of the buffer; its length. */
 static __always_inline __u32 script_name(struct scratch *s, const char *filename)
@@ -61,6 +64,41 @@ static __noinline __u32 exe_of_script(const char *filename, struct task_struct *
 out:
 	scratch_give(slot);
 	return id;
+}
+
+static __always_inline bool exe_is_env(const struct sl_exe *exe)
+{
+	const char path[] = SL_ENV_PATH;
+
+	if (exe->key.flags & SL_EXE_NAMELESS)
+		return false;
+	for (unsigned int i = 0; i < sizeof(path); i++)
+		if (exe->path[i] != path[i])
+			return false;
+	return true;
+}
+
+/*
+ * The script on whose behalf env has executed what runs now; 0: none. The kernel has started
+ * env for it, with arguments that the script's first line gives before the script's own
+ * name, so the script has chosen what env becomes; its caller's arguments come after that.
+ * argv says nothing of it. Env never forks: what a child executes is somebody else's choice.
+ */
+static __always_inline __u32 script_by_env(const struct sl_process *before)
+{
+	__u32 lineage = before->lineage;
+	struct sl_lineage *node = bpf_map_lookup_elem(&lineages, &lineage);
+	struct sl_exe *exe, *script;
+
+	if (!(before->flags & SL_PROC_EXECED) || !node || !node->key.script ||
+	    (node->key.flags & SL_LINEAGE_ELSEWHERE))
+		return 0;
+	exe = bpf_map_lookup_elem(&exes, &node->key.exe);
+	script = bpf_map_lookup_elem(&exes, &node->key.script);
+	if (!exe || !script || !exe_is_env(exe))
+		return 0;
+	exe_touch(script);
+	return script->id;
 }
 
 #endif

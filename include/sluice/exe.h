@@ -27,6 +27,12 @@ enum sl_exe_flag {
 	(SL_EXE_MEMFD | SL_EXE_DELETED | SL_EXE_DETACHED | SL_EXE_TRUNCATED | SL_EXE_OUTSIDE | \
 	 SL_EXE_UNSTABLE)
 
+/*
+ * The one program through which a script's name goes on to what it executes: behind
+ * "#!/usr/bin/env NAME" the kernel starts env for the script, and env becomes NAME.
+ */
+#define SL_ENV_PATH "/usr/bin/env"
+
 /* Path components that are walked before a path is cut (SL_EXE_TRUNCATED). */
 #define SL_PATH_STEPS 256
 

@@ -35,7 +35,7 @@ struct sl_process {
 	__u32 sandbox;                /* sandbox id */
 	__u32 lineage;                /* lineage id, whose leaf is the running image */
 	__u32 exe;                    /* executable id of the running image */
-	__u32 script;                 /* executable id of the script, 0 when none */
+	__u32 script;                 /* executable id of the script it runs, 0 when none */
 	__u32 ns_pid;                 /* pid in its own, innermost pid namespace */
 	__u32 uid;
 	__u32 gid;

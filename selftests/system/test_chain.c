@@ -143,7 +143,7 @@ Test(chain, script_with_its_interpreter)
 	end(&load, 0);
 }
 
-/* Two execs: the second one, by env, does not know of the script. The lineage does. */
+/* Two execs: the second one, by env, is the script's doing as well. */
 Test(chain, script_by_env)
 {
 	static const char *const lineage[] = { BASH, ENV, "/bin/sh", NULL };
@@ -157,7 +157,7 @@ Test(chain, script_by_env)
 	load_shell(&load, INSIDE, "PORT=%u; export PORT; exec %s", serve(), path);
 	sock = sock_of_run(&load);
 	expect_lineage(sock.owner.lineage, lineage);
-	cr_expect_eq(sock.owner.script, 0);
+	expect_path(sock.owner.script, path);
 	cr_assert_eq(sl_lineage_by_id(world.set, sock.owner.lineage, &leaf), 0);
 	cr_assert_eq(sl_lineage_by_id(world.set, leaf.key.parent, &parent), 0);
 	expect_path(parent.key.script, path);

@@ -78,14 +78,15 @@ static uint64_t denied(const char *reason, const char *path, int64_t port)
 	return sum;
 }
 
-static void write_script(char path[96], const char *name, unsigned int port)
+static void write_script(char path[96], const char *name, const char *interpreter,
+			 unsigned int port)
 {
 	FILE *file;
 
 	snprintf(path, 96, "%s/%s", world.scratch, name);
 	file = fopen(path, "we");
 	cr_assert_not_null(file);
-	fprintf(file, "#!/usr/bin/bash\necho >/dev/tcp/127.0.0.1/%u && echo %s\n", port, name);
+	fprintf(file, "#!%s\necho >/dev/tcp/127.0.0.1/%u && echo %s\n", interpreter, port, name);
 	fclose(file);
 	cr_assert_eq(chmod(path, 0755), 0);
 }
@@ -98,8 +99,8 @@ Test(decision, script)
 	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
 	struct cli cli;
 
-	write_script(one, "one", port);
-	write_script(other, "other", port);
+	write_script(one, "one", "/usr/bin/bash", port);
+	write_script(other, "other", "/usr/bin/bash", port);
 	snprintf(binaries, sizeof(binaries), "{path: /usr/bin/bash, script: %s}", one);
 	write_policy(port, binaries);
 	snprintf(words, sizeof(words), "%s; %s; true", one, other);
@@ -107,6 +108,48 @@ Test(decision, script)
 	cr_expect_str_eq(cli.out, "one\n", "%s", cli.err);
 	cr_expect_eq(denied("binary", "/usr/bin/bash", port), 1);
 	cr_expect_eq(denied(NULL, NULL, 0), 1);
+	cli_free(&cli);
+	load_end(&server);
+	load_free(&server);
+}
+
+/*
+ * Behind env the script's name goes on to what env becomes: not from argv, not by another
+ * program of that name, and not to what is executed next.
+ */
+Test(decision, script_by_env)
+{
+	char one[96], other[96], copied[96], env[PATH_MAX], interpreter[PATH_MAX + 8];
+	char binaries[256], words[1024];
+	struct load server;
+	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
+	struct cli cli;
+
+	world_copy_of("/usr/bin/env", "env", env);
+	snprintf(interpreter, sizeof(interpreter), "%s bash", env);
+	write_script(one, "one", "/usr/bin/env -S PATH=/none:/usr/bin bash", port);
+	write_script(other, "other", "/usr/bin/env bash", port);
+	write_script(copied, "copied", interpreter, port);
+	snprintf(binaries, sizeof(binaries),
+		 "{path: /usr/bin/bash, script: %s}, {path: /usr/bin/bash, script: %s}", one,
+		 copied);
+	write_policy(port, binaries);
+	snprintf(
+		words, sizeof(words),
+		"%s && echo by-env; %s; %s; env bash %s; /usr/bin/bash %s; (exec -a %s bash %s); true",
+		one, other, copied, one, one, one, one);
+	run_policy(&cli, words);
+	cr_expect_str_eq(cli.out, "one\nby-env\n", "%s", cli.err);
+	cr_expect_eq(denied("binary", "/usr/bin/bash", port), 5);
+	cr_expect_eq(denied(NULL, NULL, 0), 5);
+	cli_free(&cli);
+	snprintf(binaries, sizeof(binaries),
+		 "{path: /usr/bin/bash, script: %s, descendants: false}", one);
+	write_policy(port, binaries);
+	snprintf(words, sizeof(words), "printf 'exec bash %s\\n' >>%s; %s; true", other, one, one);
+	run_policy(&cli, words);
+	cr_expect_str_eq(cli.out, "one\n", "%s", cli.err);
+	cr_expect_eq(denied("binary", "/usr/bin/bash", port), 1);
 	cli_free(&cli);
 	load_end(&server);
 	load_free(&server);
