@@ -53,35 +53,47 @@ static __always_inline bool guard_identity(__u32 exe_id, __u32 lineage_flags)
 	       !(lineage_flags & SL_LINEAGE_ELSEWHERE);
 }
 
+/* What the script earns; NULL: nothing, or no rule asks. */
+static __always_inline struct sl_grant *guard_script(struct guard_work *work, __u32 id,
+						     const struct sl_guard_policy *policy,
+						     const struct sl_lineage *node)
+{
+	if (!policy->has_scripts || !node->key.script)
+		return NULL;
+	return guard_grant(work, id, SL_GUARD_TABLE_SCRIPT, node->key.script);
+}
+
+/* Adds what an image earns, as far as its script does where a rule asks for one. */
+static __always_inline void guard_add(struct sl_bits *to, const struct sl_bits *bits,
+				      const struct sl_guard_policy *policy,
+				      const struct sl_bits *script)
+{
+	for (int i = 0; i < SL_POLICY_WORDS; i++)
+		to->word[i] |= bits->word[i] &
+			       (~policy->script_bits.word[i] | (script ? script->word[i] : 0));
+}
+
 /* Adds what the image itself earns. */
 static __always_inline void guard_image(struct guard_work *work, __u32 id,
-					struct sl_guard_policy *policy,
-					const struct sl_lineage *node)
+					const struct sl_guard_policy *policy, __u32 exe_id,
+					const struct sl_grant *script)
 {
-	struct sl_grant *grant = guard_grant(work, id, SL_GUARD_TABLE_EXE, node->key.exe);
-	struct sl_grant *script = NULL;
-	__u64 own, inherited, need;
+	struct sl_grant *grant = guard_grant(work, id, SL_GUARD_TABLE_EXE, exe_id);
 
 	if (!grant)
 		return;
-	if (policy->has_scripts && node->key.script)
-		script = guard_grant(work, id, SL_GUARD_TABLE_SCRIPT, node->key.script);
-	for (int i = 0; i < SL_POLICY_WORDS; i++) {
-		own = grant->own.word[i];
-		inherited = grant->inherited.word[i];
-		need = policy->script_bits.word[i];
-		own &= ~need | (script ? script->own.word[i] : 0);
-		inherited &= ~need | (script ? script->inherited.word[i] : 0);
-		work->row.match.word[i] |= own;
-		work->row.inherited.word[i] |= inherited;
-	}
+	guard_add(&work->row.match, &grant->own, policy, script ? &script->own : NULL);
+	guard_add(&work->row.inherited, &grant->inherited, policy,
+		  script ? &script->inherited : NULL);
 }
 
 /* Adds what user space found the file to earn while its exec was held. */
-static __always_inline void guard_file(struct guard_work *work, __u32 policy, __u32 exe_id)
+static __always_inline void guard_file(struct guard_work *work, __u32 id,
+				       const struct sl_guard_policy *policy, __u32 exe_id,
+				       const struct sl_grant *script)
 {
 	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &exe_id);
-	struct sl_guard_file key = { .policy = policy };
+	struct sl_guard_file key = { .policy = id };
 	struct sl_guard_grant *grant;
 
 	if (!exe)
@@ -93,9 +105,10 @@ static __always_inline void guard_file(struct guard_work *work, __u32 policy, __
 	grant = bpf_map_lookup_elem(&guard_files, &key);
 	if (!grant)
 		return;
-	bits_or(&work->row.match, &grant->granted.own);
-	bits_or(&work->row.inherited, &grant->granted.inherited);
-	bits_or(&work->row.missed, &grant->missed.own);
+	guard_add(&work->row.match, &grant->granted.own, policy, script ? &script->own : NULL);
+	guard_add(&work->row.inherited, &grant->granted.inherited, policy,
+		  script ? &script->inherited : NULL);
+	guard_add(&work->row.missed, &grant->missed.own, policy, script ? &script->own : NULL);
 }
 
 /*
@@ -110,6 +123,7 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 	struct sl_lineage *node = bpf_map_lookup_elem(&lineages, &lineage), *parent;
 	struct guard_work *work = guard_work(slot);
 	struct sl_guard_lineage *up;
+	struct sl_grant *script;
 	long err;
 
 	if (!policy || !node || !work || bpf_map_lookup_elem(&guard_lineages, &key))
@@ -127,8 +141,9 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 	if (!guard_identity(node->key.exe, node->key.flags)) {
 		work->row.flags = SL_GUARD_NO_IDENTITY;
 	} else {
-		guard_image(work, policy_id, policy, node);
-		guard_file(work, policy_id, node->key.exe);
+		script = guard_script(work, policy_id, policy, node);
+		guard_image(work, policy_id, policy, node->key.exe, script);
+		guard_file(work, policy_id, policy, node->key.exe, script);
 	}
 	err = bpf_map_update_elem(&guard_lineages, &key, &work->row, BPF_NOEXIST);
 	if (err && err != -17) /* EEXIST: user space, or another exec, was first */

@@ -88,7 +88,10 @@ struct sl_guard_file {
 	__u32 policy;
 };
 
-/* Its value: what it earns beyond its path, and what it would have earned. */
+/*
+ * Its value: what it earns beyond its path, and what it would have earned; both before its
+ * script is looked at, which is not the file's.
+ */
 struct sl_guard_grant {
 	struct sl_grant granted;
 	struct sl_grant missed;

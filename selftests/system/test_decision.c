@@ -114,6 +114,43 @@ Test(decision, script)
 }
 
 /*
+ * Wildcards within the paths of scripts and of their interpreters: each in its turn, and as
+ * the kernel will record the name, whichever way it was passed.
+ */
+Test(decision, script_wildcards)
+{
+	static const char *const paths[] = { "/usr/bin/bash", "/usr/b*/bash" };
+	char one[96], other[96], binaries[256], words[512];
+	struct load server;
+	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
+	struct cli cli;
+
+	write_script(one, "tool-one", "/usr/bin/bash", port);
+	write_script(other, "other", "/usr/bin/bash", port);
+	snprintf(words, sizeof(words), "%s; %s; cd %s; ./tool-one; cd /; %s; .%s; true", one, other,
+		 world.scratch, other, one);
+	for (int i = 0; i < 2; i++) {
+		snprintf(binaries, sizeof(binaries), "{path: '%s', script: '%s/t*-one'}", paths[i],
+			 world.scratch);
+		write_policy(port, binaries);
+		run_policy(&cli, words);
+		cr_expect_str_eq(cli.out, "tool-one\ntool-one\ntool-one\n", "%s", cli.err);
+		cr_expect_eq(denied("binary", "/usr/bin/bash", port), 2);
+		cr_expect_eq(denied(NULL, NULL, 0), 2);
+		cli_free(&cli);
+	}
+	/* The interpreter by a wildcard, the script by its name. */
+	snprintf(binaries, sizeof(binaries), "{path: '/usr/b*/bash', script: %s}", other);
+	write_policy(port, binaries);
+	run_policy(&cli, words);
+	cr_expect_str_eq(cli.out, "other\nother\n", "%s", cli.err);
+	cr_expect_eq(denied("binary", "/usr/bin/bash", port), 3);
+	cli_free(&cli);
+	load_end(&server);
+	load_free(&server);
+}
+
+/*
  * Behind env the script's name goes on to what env becomes: not from argv, not by another
  * program of that name, and not to what is executed next.
  */

@@ -36,6 +36,7 @@ Test(guard, what_it_supports)
 	expect("path: /usr/bin/curl, sha256: "
 	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 	       ENOTSUP, 0);
-	expect("path: /usr/bin/env, script: /opt/*/tool", ENOTSUP, ENOTSUP);
+	expect("path: /usr/bin/env, script: /opt/*/tool", ENOTSUP, 0);
+	expect("path: /usr/*/env, script: /opt/tool", ENOTSUP, 0);
 	expect("path: /usr/bin/curl, strict: true", ENOTSUP, ENOTSUP);
 }

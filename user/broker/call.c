@@ -3,6 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "broker/filter.h"
 #include "broker/parse.h"
@@ -38,6 +41,7 @@ static int read_exec(struct sl_call *call, const struct seccomp_data *data, bool
 	ret = sl_task_read_string(call->tid, data->args[at], call->path, sizeof(call->path));
 	if (ret)
 		return fail(outcome, outcome_of(ret, SL_BROKER_BAD_ARGUMENT));
+	call->exec.dirfd = dirfd;
 	call->exec.check_only = flags & AT_EXECVE_CHECK;
 	ret = sl_images_resolve(&call->exec.images, call->tid, dirfd, call->path, flags);
 	if (!ret)
@@ -147,6 +151,31 @@ int sl_call_task(const struct sl_call *call, struct sl_task *out)
 	if (!ret)
 		*out = task;
 	return ret == -ENOENT ? -ESRCH : ret;
+}
+
+int sl_call_script(const struct sl_call *call, char out[PATH_MAX])
+{
+	const char *path = call->path;
+	char dir[PATH_MAX], link[64];
+	ssize_t n = 0;
+	int len;
+
+	if (path[0] == '/') {
+		dir[0] = '\0';
+	} else if (call->exec.dirfd != AT_FDCWD) {
+		/* alloc_bprm() (fs/exec.c) */
+		snprintf(dir, sizeof(dir), "/dev/fd/%d", call->exec.dirfd);
+	} else {
+		snprintf(link, sizeof(link), "/proc/%d/cwd", call->tid);
+		n = readlink(link, dir, sizeof(dir) - 1);
+		if (n < 0)
+			return -errno;
+		dir[n == 1 ? 0 : n] = '\0'; /* the root is "/" */
+		if (!strncmp(path, "./", 2))
+			path += 2;
+	}
+	len = snprintf(out, PATH_MAX, "%s%s%s", dir, path[0] && path[0] != '/' ? "/" : "", path);
+	return len < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
 void sl_call_free(struct sl_call *call)

@@ -35,6 +35,7 @@ struct sl_call {
 	union {
 		struct {
 			struct sl_images images;
+			int dirfd;       /* AT_FDCWD for execve(2) */
 			bool check_only; /* AT_EXECVE_CHECK: nothing will be executed */
 		} exec;
 		struct {
@@ -70,6 +71,13 @@ int sl_call_read(struct sl_call *out, const struct seccomp_notif *notif, int lis
  * has gone meanwhile. Other errors are this process' own.
  */
 int sl_call_task(const struct sl_call *call, struct sl_task *out);
+
+/*
+ * The name that the kernel will record of a script that an exec names (bpf/script.h): as it
+ * was passed, made absolute. -ENAMETOOLONG, or -errno of reading the working directory. If
+ * the task has changed that meanwhile, the name is another one.
+ */
+int sl_call_script(const struct sl_call *call, char out[PATH_MAX]);
 
 void sl_call_free(struct sl_call *call);
 

@@ -53,6 +53,7 @@ int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_comp
 	files->compiled = compiled;
 	files->policy = policy_id;
 	files->digests = needs.digests;
+	files->scripts = needs.scripts;
 	pthread_mutex_init(&files->lock, NULL);
 	pthread_cond_init(&files->hashed, NULL);
 	rc = sl_htab_new(&files->known, sizeof(struct sl_guard_file), sizeof(struct known_file));
@@ -197,7 +198,7 @@ static bool unchanged(int path_fd, const struct stat *before)
 int sl_files_prepare(struct sl_files *files, int path_fd)
 {
 	char link[32], path[PATH_MAX];
-	struct sl_image image = { .path = path };
+	struct sl_image image = { .path = path, .any_script = true };
 	uint8_t sha256[SL_SHA256_LEN];
 	struct hash_of_fd file;
 	struct sl_guard_grant row;
@@ -230,6 +231,23 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 	}
 	row = (struct sl_guard_grant){ .granted = bits.granted, .missed = bits.missed };
 	return sl_guard_put(files->set, SL_MAP_GUARD_FILES, &key, &row);
+}
+
+int sl_files_script(struct sl_files *files, const char *name)
+{
+	struct sl_grant grant;
+	int rc = -ENOSPC;
+
+	if (!files->scripts)
+		return 0;
+	sl_compiled_script(files->compiled, name, &grant);
+	pthread_mutex_lock(&files->lock);
+	if (files->script_rows < SL_FILES_SCRIPTS_MAX)
+		rc = sl_guard_grant(files->set, files->policy, SL_PATHS_SCRIPT, name, &grant);
+	if (rc == 1)
+		files->script_rows++;
+	pthread_mutex_unlock(&files->lock);
+	return rc < 0 ? rc : 0;
 }
 
 void sl_files_key(const struct sl_files *files, const struct sl_exe *exe, struct sl_guard_file *key)

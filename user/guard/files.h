@@ -3,8 +3,9 @@
  * Executables that the kernel can't match by path alone (wildcards within a path, pinned
  * digests). What a held exec is about to run is matched and hashed here, and the guard is
  * told by the file's identity: a file that is replaced or changed after that has another
- * identity, so it misses. Where other calls are held instead, the same is done for the
- * images that led to the caller, as the kernel has recorded them.
+ * identity, so it misses. Scripts, which have a name only, are told by their name. Where
+ * other calls are held instead, the same is done for the images that led to the caller, as
+ * the kernel has recorded them.
  *
  * Safe from several threads; a file is hashed once for as long as it does not change.
  */
@@ -29,6 +30,16 @@ void sl_files_free(struct sl_files **files);
  * nothing of it; -errno when it could not be looked at, and then it stays unmatched.
  */
 int sl_files_prepare(struct sl_files *files, int path_fd);
+
+/* Names of scripts that match by a wildcard within, and are told to the kernel, a policy. */
+#define SL_FILES_SCRIPTS_MAX 16384u
+
+/*
+ * Prepares the guard for a script by the name that the kernel will record (sl_call_script()).
+ * What it grants depends on the name alone. 0 also when the policy says nothing of it;
+ * -ENAMETOOLONG, -ENOSPC (the limit above): it stays unmatched.
+ */
+int sl_files_script(struct sl_files *files, const char *name);
 
 /*
  * Prepares the guard for what a task with this lineage does; `pid` runs its leaf. An image

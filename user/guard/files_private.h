@@ -11,8 +11,9 @@ struct sl_files {
 	struct sl_set *set;
 	const struct sl_compiled *compiled;
 	__u32 policy;
-	bool digests;
+	bool digests, scripts;
 	pthread_mutex_t lock;     /* over what follows */
+	unsigned int script_rows;
 	pthread_cond_t hashed;    /* a thread has ended hashing */
 	struct sl_htab *known;    /* struct sl_guard_file -> struct known_file */
 	struct sl_htab *prepared; /* ids of lineages whose rows are whole */

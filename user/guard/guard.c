@@ -57,15 +57,7 @@ int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_
 		return sl_err_hint(err,
 				   "without it, an allowed binary may be made to run other code");
 	}
-	if (needs.scripts) {
-		sl_err_set(err, ENOTSUP,
-			   "'%s' has wildcards within a script's path: not supported "
-			   "yet",
-			   file);
-		return sl_err_hint(err,
-				   "use exact paths, or prefixes that end in /**, for scripts");
-	}
-	if (holds || (!needs.globs && !needs.digests))
+	if (holds || (!needs.globs && !needs.digests && !needs.scripts))
 		return 0;
 	sl_err_set(err, ENOTSUP, "'%s' %s: somebody has to look at each file before it runs", file,
 		   needs.digests ? "pins digests (sha256)" : "has wildcards within a path");
@@ -117,6 +109,22 @@ void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table
 		memset(out, 0, sizeof(*out));
 }
 
+int sl_guard_grant(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
+		   const struct sl_grant *more)
+{
+	struct sl_guard_path key;
+	struct sl_grant before, grant;
+
+	if (!path_key(&key, policy, table, path, strlen(path) + 1))
+		return -ENAMETOOLONG;
+	sl_guard_granted(set, policy, table, path, &before);
+	grant = before;
+	sl_grant_or(&grant, more);
+	if (!memcmp(&grant, &before, sizeof(grant)))
+		return 0;
+	return sl_guard_put(set, SL_MAP_GUARD_PATHS, &key, &grant) ?: 1;
+}
+
 /*
  * The kernel knows files by their own path: what an exact path grants that leads there over
  * a link, as it stands now, is granted to that one as well. After all other rows, since it
@@ -125,20 +133,15 @@ void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table
 static int put_target(const struct sl_path_row *row, void *arg)
 {
 	const struct load *load = arg;
-	struct sl_guard_path key;
-	struct sl_grant grant;
 	char target[PATH_MAX];
+	int rc;
 
 	if (row->kind != SL_PATH_EXACT || !realpath(row->text, target) ||
 	    !strcmp(target, row->text))
 		return 0;
-	if (!path_key(&key, load->id, load->table, target, strlen(target) + 1))
-		return 0;
-	sl_guard_granted(load->set, load->id, load->table, target, &grant);
-	sl_bits_or(&grant.own, &row->grant->own);
-	sl_bits_or(&grant.inherited, &row->grant->inherited);
 	sl_log_notice("'%s' of the policy is '%s'", row->text, target);
-	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, &grant);
+	rc = sl_guard_grant(load->set, load->id, load->table, target, row->grant);
+	return rc < 0 ? rc : 0;
 }
 
 static int put_ports(const struct load *load, __u8 transport, __u16 first, __u16 last, __u32 value)

@@ -15,6 +15,13 @@ int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const voi
 void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
 		      struct sl_grant *out);
 
+/*
+ * Adds to what an exact path is granted. 1: it was, 0: it had all of it; -ENAMETOOLONG: longer
+ * than the kernel matches. Not for one path from two threads at once.
+ */
+int sl_guard_grant(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
+		   const struct sl_grant *more);
+
 /* Rows of all lineages that are there: those made meanwhile are the exec hook's. */
 int sl_guard_lineages(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled);
 

@@ -95,6 +95,7 @@ void sl_compiled_needs(const struct sl_compiled *compiled, struct sl_compiled_ne
 struct sl_image {
 	const char *path;      /* NULL: it has no identity (memfd, deleted, not known) */
 	const char *script;    /* that it was started for; NULL: none */
+	bool any_script;       /* as if it were the right one: who asks narrows that himself */
 	const uint8_t *sha256; /* NULL: not known */
 	bool changed; /* its bytes are not those trusted for the path (trust on first use) */
 };
@@ -105,6 +106,9 @@ struct sl_image_bits {
 	struct sl_grant missed;
 	bool identity;
 };
+
+/* What the name of a script is granted, by wildcards too: one half of what it takes. */
+void sl_compiled_script(const struct sl_compiled *compiled, const char *name, struct sl_grant *out);
 
 /* A pure function of the image; a caller may keep the answer as long as the policy. */
 void sl_compiled_image(const struct sl_compiled *compiled, const struct sl_image *image,

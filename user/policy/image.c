@@ -51,6 +51,11 @@ static void narrow(struct sl_bits *bits, const struct sl_bits *script_bits,
 		bits->word[i] &= ~script_bits->word[i] | script->word[i];
 }
 
+void sl_compiled_script(const struct sl_compiled *compiled, const char *name, struct sl_grant *out)
+{
+	sl_paths_find(&compiled->paths[SL_PATHS_SCRIPT], name, out);
+}
+
 void sl_compiled_image(const struct sl_compiled *compiled, const struct sl_image *image,
 		       struct sl_image_bits *out)
 {
@@ -65,11 +70,13 @@ void sl_compiled_image(const struct sl_compiled *compiled, const struct sl_image
 		      image->changed ? &out->missed : &out->granted);
 	apply_pins(compiled, image, out);
 	if (image->script)
-		sl_paths_find(&compiled->paths[SL_PATHS_SCRIPT], image->script, &script);
-	narrow(&out->granted.own, mask, &script.own);
-	narrow(&out->granted.inherited, mask, &script.inherited);
-	narrow(&out->missed.own, mask, &script.own);
-	narrow(&out->missed.inherited, mask, &script.inherited);
+		sl_compiled_script(compiled, image->script, &script);
+	if (!image->any_script) {
+		narrow(&out->granted.own, mask, &script.own);
+		narrow(&out->granted.inherited, mask, &script.inherited);
+		narrow(&out->missed.own, mask, &script.own);
+		narrow(&out->missed.inherited, mask, &script.inherited);
+	}
 	sl_bits_remove(&out->missed.own, &out->granted.own);
 	sl_bits_remove(&out->missed.inherited, &out->granted.inherited);
 }

@@ -87,7 +87,7 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	if (rc)
 		return rc;
 	sl_compiled_needs(e->compiled, &needs);
-	e->needs_files = needs.globs || needs.digests;
+	e->needs_files = needs.globs || needs.digests || needs.scripts;
 	rc = sl_names_new(&e->names, e->compiled);
 	if (rc)
 		return sl_err_sys(err, -rc, "policy");

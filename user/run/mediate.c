@@ -91,6 +91,7 @@ static void tell_family(struct sl_mediate *m, const struct sl_call *call)
 static void prepare(struct sl_mediate *m, const struct sl_call *call)
 {
 	struct sl_process process;
+	char script[PATH_MAX];
 
 	if (call->kind != SL_HELD_EXEC) {
 		if (!sl_members_find(m->members, call, &process))
@@ -101,6 +102,8 @@ static void prepare(struct sl_mediate *m, const struct sl_call *call)
 		return;
 	for (unsigned int i = 0; i < call->exec.images.count; i++)
 		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
+	if (call->exec.images.count > 1 && !sl_call_script(call, script))
+		(void)sl_files_script(m->files, script);
 }
 
 /* With no file to be looked at there is nothing that the guard has to wait for. */
