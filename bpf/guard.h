@@ -9,6 +9,8 @@
 
 #include "lineage.h"
 
+_Static_assert(sizeof(struct sl_guard_path) - sizeof(__u32) == 256, "all that an LPM key has");
+
 /* Work space of one computation, in the scratch slot. */
 struct guard_work {
 	struct sl_guard_path path;

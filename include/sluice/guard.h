@@ -66,7 +66,6 @@ struct sl_guard_policy {
 };
 
 /* Key of LPM trie `guard_paths`; the value is a struct sl_grant. */
-#define SL_GUARD_PATH_MAX 251
 struct sl_guard_path {
 	__u32 prefix_bits; /* of what follows; an exact path includes its terminator */
 	__u8 policy[4];    /* the id's bytes, in host order */

@@ -27,7 +27,11 @@ struct sl_grant {
 
 enum sl_transport { SL_TRANSPORT_TCP, SL_TRANSPORT_UDP, SL_TRANSPORT_MAX };
 
-/* Bytes of a path prefix that the guard matches (an LPM trie's data limit); it ends in '/'. */
-#define SL_POLICY_PREFIX_MAX 255
+/*
+ * Bytes of a path that the guard matches: an LPM trie's key has 256, and policy and table
+ * take 5. A prefix ends in '/'; an exact path includes its terminator. Longer ones are
+ * matched by user space, while the exec is held, like wildcards within a path.
+ */
+#define SL_GUARD_PATH_MAX 251
 
 #endif

@@ -4,6 +4,7 @@
  * told of what is an application's own error. Truth comes from what ran.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -251,6 +252,52 @@ Test(decision, links_in_the_policy)
 		cr_expect_str_eq(cli.out, "allowed\n", "%s", cli.err);
 		cr_expect_eq(denied(NULL, NULL, 0), 0);
 		cr_expect_not_null(strstr(cli.err, "real-shell'\n"), "both spellings: %s", cli.err);
+		cli_free(&cli);
+	}
+	load_end(&server);
+	load_free(&server);
+}
+
+/* Another name of `file`, in directories that make its path `len` bytes long. */
+static void long_path(char path[PATH_MAX], size_t len, const char *file)
+{
+	size_t at = (size_t)snprintf(path, PATH_MAX, "%s/%zu-", world.scratch, len);
+
+	for (; at < len; at++) {
+		bool slash = at % 200 == 0 && at + 1 < len;
+
+		if (slash) {
+			path[at] = '\0';
+			cr_assert_eq(mkdir(path, 0755), 0, "%s", strerror(errno));
+		}
+		path[at] = slash ? '/' : 'p';
+	}
+	path[len] = '\0';
+	cr_assert_eq(link(file, path), 0, "%s", strerror(errno));
+}
+
+/* On both sides of what the kernel matches, and the longest that there is. */
+Test(decision, long_paths)
+{
+	static const size_t lengths[] = { 250, 251, 256, 4095 };
+	char shell[PATH_MAX], path[PATH_MAX], binaries[PATH_MAX + 64], words[PATH_MAX + 128];
+	struct load server;
+	unsigned int port = server_start(&server, "tcp-server --quiet --count 100");
+	struct cli cli;
+
+	world_copy_of("/usr/bin/bash", "shell", shell);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		long_path(path, lengths[i], shell);
+		snprintf(binaries, sizeof(binaries), "{path: %s}", path);
+		snprintf(words, sizeof(words),
+			 "%s -c 'echo >/dev/tcp/127.0.0.1/%u && echo allowed'; "
+			 "echo >/dev/tcp/127.0.0.1/%u; true",
+			 path, port, port);
+		write_policy(port, binaries);
+		run_policy(&cli, words);
+		cr_expect_str_eq(cli.out, "allowed\n", "%zu bytes: %s", lengths[i], cli.err);
+		cr_expect_eq(denied("binary", "/usr/bin/bash", port), 1);
+		cr_expect_eq(denied(NULL, NULL, 0), 1);
 		cli_free(&cli);
 	}
 	load_end(&server);

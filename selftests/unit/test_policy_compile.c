@@ -215,3 +215,43 @@ Test(policy_compile, limits_are_named)
 		"ports: [\"1-2000\"]}], binaries: [{path: /b}]}",
 		"p.yaml: more than 1048576 addresses times kinds of ports");
 }
+
+/* What the kernel has room for, and who matches the rest. */
+static void border(size_t len, const char *end, bool globs)
+{
+	_cleanup_world_ struct policy_world world = { 0 };
+	struct sl_image_bits bits;
+	struct sl_compiled_needs needs;
+	struct sl_image image = { 0 };
+	char path[5000], yaml[6000];
+
+	memset(path, 'a', len);
+	for (size_t i = 0; i < len; i += 200)
+		path[i] = '/';
+	path[len - 1] = *end ? '/' : 'a';
+	path[len] = '\0';
+	snprintf(yaml, sizeof(yaml),
+		 "version: 1\nnetwork_policies:\n  a:\n    binaries: [{path: %s%s}]\n", path, end);
+	policy_world_load(&world, yaml);
+	sl_compiled_needs(world.compiled, &needs);
+	cr_expect_eq(needs.globs, globs, "%zu bytes and '%s'", len, end);
+	image.path = path;
+	if (*end)
+		strcpy(path + len, "x");
+	sl_compiled_image(world.compiled, &image, &bits);
+	cr_expect(sl_bits_test(&bits.granted.own, 0), "%zu bytes and '%s'", len, end);
+	strcat(path, *end ? "/y" : "y");
+	path[len - 2] = 'b';
+	sl_compiled_image(world.compiled, &image, &bits);
+	cr_expect_not(sl_bits_test(&bits.granted.own, 0), "%zu bytes and '%s'", len, end);
+}
+
+Test(policy_compile, long_paths)
+{
+	for (size_t len = 249; len <= 257; len++) {
+		border(len, "", len > 250);
+		border(len, "**", len > 251);
+	}
+	border(4095, "", true);
+	border(4093, "**", true);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a policy file may say, and what becomes of it. Faults: test_policy_errors.c. */
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -152,4 +153,34 @@ Test(policy_load, byte_order_mark_and_json_are_yaml_too)
 	policy_world_load(&json, "{\"version\": 1, \"network_policies\": {\"a\": {\"listen\": "
 				 "[{\"port\": 80}], \"binaries\": [{\"path\": \"/x\"}]}}}");
 	cr_expect_eq(json.policy->entries[0].listens[0].ports.ranges[0].first, 80);
+}
+
+/* A script's name is matched by the kernel or not at all, unless it has a wildcard within. */
+static void long_script(size_t len, const char *end, int error)
+{
+	struct sl_policy *policy = NULL;
+	char script[512], yaml[1024];
+	struct sl_err err = { 0 };
+
+	memset(script, 's', len);
+	script[0] = '/';
+	script[len - 1] = *end == '/' ? '/' : 's';
+	script[len] = '\0';
+	snprintf(yaml, sizeof(yaml),
+		 "version: 1\nnetwork_policies:\n  a:\n    binaries: [{path: /a, script: %s%s}]\n",
+		 script, *end == '/' ? end + 1 : end);
+	cr_expect_eq(sl_policy_load(&policy, yaml, strlen(yaml), "p.yaml", &err), -error,
+		     "%zu bytes and '%s': %s", len, end, err.text);
+	if (error)
+		cr_expect_not_null(strstr(err.text, "p.yaml:4:35: script: "), "%s", err.text);
+	sl_policy_free(&policy);
+}
+
+Test(policy_load, long_scripts)
+{
+	long_script(250, "", 0);
+	long_script(251, "", E2BIG);
+	long_script(251, "/**", 0);
+	long_script(252, "/**", E2BIG);
+	long_script(256, "*", 0);
 }

@@ -60,7 +60,8 @@ int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_
 	if (holds || (!needs.globs && !needs.digests && !needs.scripts))
 		return 0;
 	sl_err_set(err, ENOTSUP, "'%s' %s: somebody has to look at each file before it runs", file,
-		   needs.digests ? "pins digests (sha256)" : "has wildcards within a path");
+		   needs.digests ? "pins digests (sha256)"
+				 : "has wildcards within a path, or a path of more than 250 bytes");
 	return sl_err_hint(err, "an attached sandbox has nobody for that: use exact paths or "
 				"prefixes that end in /**, or 'sluice run --policy'");
 }
@@ -92,10 +93,10 @@ static int put_path(const struct sl_path_row *row, void *arg)
 
 	if (row->kind == SL_PATH_GLOB)
 		return 0; /* user space matches these: see sl_compiled_needs() */
-	/* An exact path is a prefix that ends with its terminator. */
+	/* An exact path is a prefix that ends with its terminator. It fits, or it is a glob. */
 	if (!path_key(&key, load->id, load->table, row->text,
 		      row->len + (row->kind == SL_PATH_EXACT)))
-		return 0;
+		return -ENAMETOOLONG;
 	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, row->grant);
 }
 
@@ -136,11 +137,17 @@ static int put_target(const struct sl_path_row *row, void *arg)
 	char target[PATH_MAX];
 	int rc;
 
-	if (row->kind != SL_PATH_EXACT || !realpath(row->text, target) ||
-	    !strcmp(target, row->text))
+	if (row->kind == SL_PATH_PREFIX || sl_path_kind(row->text) != SL_PATH_EXACT ||
+	    !realpath(row->text, target) || !strcmp(target, row->text))
 		return 0;
 	sl_log_notice("'%s' of the policy is '%s'", row->text, target);
 	rc = sl_guard_grant(load->set, load->id, load->table, target, row->grant);
+	if (rc == -ENAMETOOLONG) {
+		sl_log_warning("that is longer than %u bytes: a rule that is to match it has to "
+			       "name it itself",
+			       SL_GUARD_PATH_MAX - 1U);
+		return 0;
+	}
 	return rc < 0 ? rc : 0;
 }
 

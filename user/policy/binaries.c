@@ -318,8 +318,10 @@ static int compile(struct work *work, struct sl_err *err)
 	ret = spread_bits(work);
 	if (!ret)
 		ret = make_grants(work);
-	return ret ? sl_compile_fail(compiled, err, ret, "paths with wildcards inside",
-				     SL_POLICY_GLOBS_MAX)
+	return ret ? sl_compile_fail(
+			     compiled, err, ret,
+			     "paths with wildcards inside, or longer than the kernel matches",
+			     SL_POLICY_GLOBS_MAX)
 		   : 0;
 }
 

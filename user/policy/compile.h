@@ -9,8 +9,8 @@
  *   restrict what grants a bit (a path's `inherited` grant; a pin), not what it opens.
  * - Each path table (executables, scripts) has exact paths, prefixes and globs. The grant
  *   of an exact path or prefix includes those of all prefixes that cover it: the exact row
- *   answers, else the longest prefix does. Globs (and prefixes longer than
- *   SL_POLICY_PREFIX_MAX) are not in these grants: whoever can match them adds them.
+ *   answers, else the longest prefix does. Globs (and what is longer than
+ *   SL_GUARD_PATH_MAX) are not in these grants: whoever can match them adds them.
  * - A pin grants its bits to what matches the path *and* has the digest. Its bits are not
  *   in the path tables.
  * - Bits in sl_compiled_script_bits() need both tables: image = exe & (script | ~mask).
@@ -41,7 +41,7 @@
 #define SL_POLICY_ROWS_MAX (1u << 20)        /* prefixes, names, each times port classes */
 #define SL_POLICY_CLASS_PAIRS_MAX (4u << 20) /* (bit, entry) pairs of all classes */
 #define SL_POLICY_CLASSES_MAX (1u << 18)     /* destination classes, names' included */
-#define SL_POLICY_GLOBS_MAX 1024u            /* globs and long prefixes of one table; pins too */
+#define SL_POLICY_GLOBS_MAX 1024u            /* globs and long paths of one table; pins too */
 
 #define SL_CLASS_NONE 0u /* no rule at all */
 #define SL_RULE_NONE UINT32_MAX
@@ -85,7 +85,7 @@ const struct sl_bits *sl_compiled_strict_bits(const struct sl_compiled *compiled
  * all three false, no exec has to be held.
  */
 struct sl_compiled_needs {
-	bool globs; /* wildcards within an executable's path */
+	bool globs; /* wildcards within an executable's path, or a long one */
 	bool digests;
 	bool scripts; /* wildcards within a script's path */
 };

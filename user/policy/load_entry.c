@@ -68,6 +68,19 @@ static int take_sha256(struct sl_loader *loader, const struct sl_yaml_node *node
 	return *out ? 0 : sl_load_no_memory(loader);
 }
 
+/* A script has but its name, which user space can tell the kernel only if it fits. */
+static int check_script(struct sl_loader *loader, const struct sl_yaml_node *node,
+			const char *script)
+{
+	if (sl_path_kind(script) == SL_PATH_GLOB || sl_path_fits(script))
+		return 0;
+	sl_yaml_fail(&loader->source, E2BIG, node->at, script,
+		     "script: %zu bytes; at most %u are possible", strlen(script),
+		     SL_GUARD_PATH_MAX - 1U);
+	return sl_err_hint(loader->source.err, "name a directory above it: a prefix that ends in "
+					       "\"/**\" matches longer names too");
+}
+
 int sl_load_binary(struct sl_loader *loader, const struct sl_yaml_node *node, void *element)
 {
 	static const struct sl_load_key keys[] = {
@@ -92,6 +105,8 @@ int sl_load_binary(struct sl_loader *loader, const struct sl_yaml_node *node, vo
 				   "binary: no `path`, without which it can never match");
 	if (!ret && values[1])
 		ret = take_path(loader, values[1], "script", &binary->script);
+	if (!ret && values[1])
+		ret = check_script(loader, values[1], binary->script);
 	if (!ret)
 		ret = take_sha256(loader, values[2], &binary->sha256);
 	if (!ret)

@@ -35,6 +35,9 @@ bool sl_path_match(const char *pattern, const char *path);
 
 enum sl_path_kind sl_path_kind(const char *pattern);
 
+/* Whether the kernel has room for an exact path or prefix (SL_GUARD_PATH_MAX); not for globs. */
+bool sl_path_fits(const char *pattern);
+
 /* Longest name in text form, without trailing dot (RFC 1035, 2.3.4), and longest label. */
 #define SL_HOST_MAX 253
 #define SL_LABEL_MAX 63

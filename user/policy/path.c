@@ -146,3 +146,17 @@ enum sl_path_kind sl_path_kind(const char *pattern)
 		return SL_PATH_PREFIX;
 	return SL_PATH_GLOB;
 }
+
+bool sl_path_fits(const char *pattern)
+{
+	size_t len = strlen(pattern);
+
+	switch (sl_path_kind(pattern)) {
+	case SL_PATH_EXACT:
+		return len + 1 <= SL_GUARD_PATH_MAX;
+	case SL_PATH_PREFIX:
+		return len - 2 <= SL_GUARD_PATH_MAX; /* without its "**" */
+	default:
+		return false;
+	}
+}

@@ -32,10 +32,10 @@ int sl_paths_add(struct sl_paths *paths, const char *pattern, const struct sl_gr
 	bool added = false;
 	uint32_t id;
 
-	if (kind == SL_PATH_PREFIX && len - 2 <= SL_POLICY_PREFIX_MAX)
-		len -= 2;
-	else if (kind == SL_PATH_PREFIX)
+	if (!sl_path_fits(pattern))
 		kind = SL_PATH_GLOB;
+	else if (kind == SL_PATH_PREFIX)
+		len -= 2;
 	if (kind == SL_PATH_GLOB && sl_intern_count(paths->texts[kind]) == SL_POLICY_GLOBS_MAX &&
 	    sl_intern_find(paths->texts[kind], pattern, len) == SL_INTERN_NONE)
 		return -E2BIG;
@@ -59,8 +59,8 @@ static struct sl_grant *prefix_grant(const struct sl_paths *paths, const char *p
 
 	if (!sl_intern_count(texts))
 		return NULL;
-	if (len > SL_POLICY_PREFIX_MAX)
-		len = SL_POLICY_PREFIX_MAX;
+	if (len > SL_GUARD_PATH_MAX)
+		len = SL_GUARD_PATH_MAX;
 	for (; len > 0; len--) {
 		uint32_t id;
 
@@ -78,8 +78,8 @@ void sl_paths_close(struct sl_paths *paths)
 	struct sl_array *prefixes = &paths->grants[SL_PATH_PREFIX];
 	struct sl_array *exact = &paths->grants[SL_PATH_EXACT];
 
-	/* Shorter ones first, so that the next shorter one is complete: by length, at most 255. */
-	for (size_t want = 1; want <= SL_POLICY_PREFIX_MAX; want++) {
+	/* Shorter ones first, so that the next shorter one is complete: by length. */
+	for (size_t want = 1; want <= SL_GUARD_PATH_MAX; want++) {
 		for (uint32_t i = 0; i < prefixes->count; i++) {
 			size_t len = 0;
 			const char *text = sl_intern_at(paths->texts[SL_PATH_PREFIX], i, &len);
