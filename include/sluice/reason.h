@@ -29,7 +29,9 @@ enum sl_verdict {
 	X(FROZEN, "frozen", "the sandbox is frozen")                                           \
 	X(OWNER_GONE, "owner-gone", "the process had exited before its call could be decided") \
 	X(INTERNAL, "internal", "sluice could not decide; see the faults")                     \
-	X(LISTEN, "listen", "no `listen` entry has this port for this binary")
+	X(LISTEN, "listen", "no `listen` entry has this port for this binary")                 \
+	X(STRICT, "strict",                                                                    \
+	  "the rule is strict: started with loader variables, or another's socket")
 
 enum sl_reason {
 #define X(name, text, help) SL_REASON_##name,

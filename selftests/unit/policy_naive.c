@@ -142,9 +142,29 @@ static bool glob(const char *pattern, const char *text)
 	}
 }
 
-enum answer { NO, WRONG_BYTES, YES };
+enum answer { NO, WRONG_BYTES, STRICTLY, YES };
 
-static enum answer image_matches(const struct sl_policy_binary *binary,
+/* Whether the bytes are the ones trusted for the path: a pin for it, right or wrong, says it. */
+static bool image_changed(const struct sl_policy *policy, const struct sl_image *image)
+{
+	bool pinned = false;
+
+	for (size_t i = 0; policy->first_use && i < policy->entry_count; i++) {
+		for (size_t j = 0; j < policy->entries[i].binary_count; j++) {
+			const struct sl_policy_binary *binary = &policy->entries[i].binaries[j];
+
+			if (!binary->sha256 || !glob(binary->path, image->path))
+				continue;
+			if (image->sha256 && !memcmp(image->sha256, binary->sha256, SL_SHA256_LEN))
+				return false;
+			pinned = true;
+		}
+	}
+	return pinned || image->changed;
+}
+
+static enum answer image_matches(const struct sl_policy *policy,
+				 const struct sl_policy_binary *binary,
 				 const struct sl_image *image, bool ancestor)
 {
 	if (!image->path || (ancestor && !binary->descendants))
@@ -157,18 +177,35 @@ static enum answer image_matches(const struct sl_policy_binary *binary,
 		return image->sha256 && !memcmp(image->sha256, binary->sha256, SL_SHA256_LEN)
 			       ? YES
 			       : WRONG_BYTES;
-	return image->changed ? WRONG_BYTES : YES;
+	return image_changed(policy, image) ? WRONG_BYTES : YES;
 }
 
-static enum answer entry_matches(const struct sl_policy_entry *entry, const struct sl_query *query)
+/* A strict binary is not handed on through images that the loader was told about. */
+static enum answer strictly(enum answer answer, const struct sl_query *query, size_t at)
+{
+	bool leaf = query->images[0].loader, above = false;
+
+	for (size_t i = 1; i <= at; i++)
+		above |= query->images[i].loader;
+	if (!leaf && !above)
+		return answer;
+	if (at == 0)
+		return answer == NO ? NO : STRICTLY;
+	return answer == YES && !above ? STRICTLY : NO;
+}
+
+static enum answer entry_matches(const struct sl_policy *policy,
+				 const struct sl_policy_entry *entry, const struct sl_query *query)
 {
 	enum answer best = NO;
 
 	for (size_t i = 0; i < entry->binary_count; i++) {
 		for (size_t j = 0; j < query->image_count; j++) {
-			enum answer answer =
-				image_matches(&entry->binaries[i], &query->images[j], j > 0);
+			enum answer answer = image_matches(policy, &entry->binaries[i],
+							   &query->images[j], j > 0);
 
+			if (entry->binaries[i].strict)
+				answer = strictly(answer, query, j);
 			best = answer > best ? answer : best;
 		}
 	}
@@ -178,7 +215,7 @@ static enum answer entry_matches(const struct sl_policy_entry *entry, const stru
 void policy_naive_decide(const struct sl_policy *policy, const struct sl_query *query,
 			 struct sl_decision *out)
 {
-	uint32_t first[3] = { SL_RULE_NONE, SL_RULE_NONE, SL_RULE_NONE };
+	uint32_t first[] = { SL_RULE_NONE, SL_RULE_NONE, SL_RULE_NONE, SL_RULE_NONE };
 	uint32_t named = SL_RULE_NONE;
 
 	for (uint32_t i = 0; i < policy->entry_count; i++) {
@@ -186,7 +223,7 @@ void policy_naive_decide(const struct sl_policy *policy, const struct sl_query *
 
 		if (!entry_named(&policy->entries[i], query))
 			continue;
-		answer = entry_matches(&policy->entries[i], query);
+		answer = entry_matches(policy, &policy->entries[i], query);
 		named = named == SL_RULE_NONE ? i : named;
 		first[answer] = first[answer] == SL_RULE_NONE ? i : first[answer];
 	}
@@ -196,6 +233,9 @@ void policy_naive_decide(const struct sl_policy *policy, const struct sl_query *
 		out->reason = SL_REASON_NO_IDENTITY;
 	} else if (first[YES] != SL_RULE_NONE) {
 		*out = (struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, first[YES] };
+	} else if (first[STRICTLY] != SL_RULE_NONE) {
+		out->reason = SL_REASON_STRICT;
+		out->rule = first[STRICTLY];
 	} else if (first[WRONG_BYTES] != SL_RULE_NONE) {
 		out->reason = SL_REASON_INTEGRITY;
 		out->rule = first[WRONG_BYTES];

@@ -270,6 +270,85 @@ Test(policy_decide, p8_integrity)
 	SAYS(world, decision, "allow pinned");
 }
 
+/* A pin that has the path says for all its rules whether it is what it should be. */
+Test(policy_decide, pins_win_over_first_use)
+{
+	_cleanup_world_ struct policy_world world;
+	struct sl_decision decision;
+
+	policy_world_load(&world, "version: 1\nintegrity: first-use\nnetwork_policies:\n"
+				  "  other: {endpoints: [{cidr: 192.0.2.9, port: 1}], binaries: "
+				  "[{path: /a, sha256: " GOOD "}]}\n"
+				  "  all: {endpoints: [{cidr: 192.0.2.1, port: 1}], binaries: "
+				  "[{path: /**}]}\n");
+	decision = ask_image(&world,
+			     (struct sl_image){ .path = "/a", .sha256 = good, .changed = true });
+	SAYS(world, decision, "allow all");
+	decision = ask_image(&world, (struct sl_image){ .path = "/a", .sha256 = other });
+	SAYS(world, decision, "deny integrity all");
+	decision = ask_image(&world, (struct sl_image){ .path = "/b", .sha256 = other });
+	SAYS(world, decision, "allow all");
+	decision = ask_image(&world, (struct sl_image){ .path = "/b", .changed = true });
+	SAYS(world, decision, "deny integrity all");
+}
+
+/* What is said to images whose socket `opener` (NULL: they) opened. */
+static void strictly(const struct policy_world *world, const struct sl_image *images, size_t count,
+		     const struct sl_image *opener, const char *expected)
+{
+	const struct sl_query query = { .images = images, .image_count = count };
+	const struct sl_query opened = { .images = opener, .image_count = 1 };
+	struct sl_query asked = {
+		.images = images,
+		.image_count = count,
+		.port = 1,
+		.addr = policy_addr("192.0.2.1"),
+	};
+	struct sl_lineage_bits bits, opener_bits;
+	struct sl_decision decision, same;
+
+	if (opener) {
+		sl_query_lineage(world->compiled, &opened, &opener_bits);
+		asked.opener = &opener_bits;
+	}
+	sl_decide(world->compiled, &asked, &decision);
+	/* The same by the lineage's bits. */
+	sl_query_lineage(world->compiled, &query, &bits);
+	asked.lineage = &bits;
+	sl_decide(world->compiled, &asked, &same);
+	SAYS(*world, decision, expected);
+	SAYS(*world, same, expected);
+}
+
+Test(policy_decide, strict)
+{
+	static const struct sl_image plain = { .path = "/s" };
+	static const struct sl_image loaded = { .path = "/s", .loader = true };
+	static const struct sl_image child[] = { { .path = "/c" }, { .path = "/s" } };
+	static const struct sl_image loaded_child[] = { { .path = "/c", .loader = true },
+							{ .path = "/s" } };
+	static const struct sl_image beyond[] = { { .path = "/d" },
+						  { .path = "/c", .loader = true },
+						  { .path = "/s" } };
+	static const struct sl_image loose = { .path = "/l", .loader = true };
+	_cleanup_world_ struct policy_world world;
+
+	policy_world_load(&world, "version: 1\nnetwork_policies:\n"
+				  "  e: {endpoints: [{cidr: 192.0.2.1, port: 1}], binaries: "
+				  "[{path: /s, strict: true}, {path: /l}]}\n");
+	strictly(&world, &plain, 1, NULL, "allow e");
+	strictly(&world, &loaded, 1, NULL, "deny strict e");
+	strictly(&world, child, 2, NULL, "allow e");
+	strictly(&world, loaded_child, 2, NULL, "deny strict e");
+	strictly(&world, beyond, 3, NULL, "deny binary e");
+	strictly(&world, &loose, 1, NULL, "allow e");
+	/* Whose socket it is. */
+	strictly(&world, &plain, 1, &plain, "allow e");
+	strictly(&world, &plain, 1, &loose, "deny strict e");
+	strictly(&world, &plain, 1, &loaded, "deny strict e");
+	strictly(&world, &loose, 1, &plain, "allow e");
+}
+
 Test(policy_decide, scripts_narrow)
 {
 	_cleanup_world_ struct policy_world world;

@@ -19,7 +19,7 @@ Test(policy_load, all_keys)
 
 	policy_world_load(
 		&world,
-		"version: 1\nmode: audit\nestablished: keep\n"
+		"version: 1\nmode: audit\nestablished: keep\nintegrity: first-use\n"
 		"network_policies:\n"
 		"  one:\n"
 		"    name: the first\n"
@@ -34,6 +34,7 @@ Test(policy_load, all_keys)
 		"  two: {}\n");
 	cr_expect_eq(world.policy->mode, SL_POLICY_AUDIT);
 	cr_expect(world.policy->keep_established);
+	cr_expect(world.policy->first_use);
 	cr_assert_eq(world.policy->entry_count, 2);
 	entry = &world.policy->entries[0];
 	cr_expect_str_eq(entry->key, "one");
@@ -45,7 +46,7 @@ Test(policy_load, all_keys)
 	cr_expect_eq(entry->endpoints[0].allowed.count, 2);
 	cr_expect_eq(entry->endpoints[1].kind, SL_ENDPOINT_ADDRESS);
 	cr_expect_eq(entry->endpoints[1].transport, SL_TRANSPORT_UDP);
-	cr_expect_eq(entry->endpoints[1].at.line, 9);
+	cr_expect_eq(entry->endpoints[1].at.line, 10);
 	cr_expect_eq(entry->endpoints[1].at.column, 9);
 	cr_assert_eq(entry->listen_count, 1);
 	cr_assert_eq(entry->binary_count, 1);

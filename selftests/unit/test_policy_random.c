@@ -131,7 +131,8 @@ static void put_policy(struct text *text)
 {
 	unsigned int entries = 1 + (unsigned int)random() % 8;
 
-	put(text, "version: 1\n%snetwork_policies:\n", one_in(5) ? "mode: audit\n" : "");
+	put(text, "version: 1\n%s%snetwork_policies:\n", one_in(5) ? "mode: audit\n" : "",
+	    one_in(3) ? "integrity: first-use\n" : "");
 	for (unsigned int i = 0; i < entries; i++) {
 		put(text, "  e%u:\n    endpoints:\n", i);
 		for (unsigned int n = 1 + (unsigned int)random() % 4; n > 0; n--)
@@ -163,6 +164,7 @@ static void pick_query(struct asked *asked)
 		image->script = one_in(2) ? NULL : PICK(files);
 		image->sha256 = one_in(4) ? NULL : PICK(digests);
 		image->changed = one_in(6);
+		image->loader = one_in(5);
 	}
 	asked->query.name_count = (size_t)random() % 3;
 	for (size_t i = 0; i < asked->query.name_count; i++)

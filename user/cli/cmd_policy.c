@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/format.h"
 #include "cli/commands.h"
 #include "cli/policy_explain.h"
 
@@ -57,8 +58,8 @@ static const char *narrowed(char *dst, size_t size, const struct sl_policy_binar
 {
 	char digest[2 * SL_SHA256_LEN + 1] = "";
 
-	for (size_t i = 0; binary->sha256 && i < SL_SHA256_LEN; i++)
-		snprintf(digest + 2 * i, 3, "%02x", binary->sha256[i]);
+	if (binary->sha256)
+		sl_format_hex(digest, binary->sha256, SL_SHA256_LEN);
 	snprintf(dst, size, "%s%s%s%s%s%s", binary->script ? " script " : "",
 		 binary->script ? binary->script : "", binary->sha256 ? " sha256 " : "", digest,
 		 binary->descendants ? "" : " without descendants",
@@ -88,7 +89,7 @@ static const struct sl_field note_fields[] = {
 };
 
 struct check_record {
-	const char *file, *mode, *established;
+	const char *file, *mode, *established, *integrity;
 	uint64_t entries, endpoints, binaries, binary_classes, destination_classes;
 	uint64_t notes_dropped;
 	struct sl_records notes;
@@ -98,6 +99,7 @@ static const struct sl_field check_fields[] = {
 	SL_FIELD_TEXT(struct check_record, file, NULL),
 	SL_FIELD_TEXT(struct check_record, mode, NULL),
 	SL_FIELD_TEXT(struct check_record, established, NULL),
+	SL_FIELD_TEXT(struct check_record, integrity, NULL),
 	SL_FIELD_UINT(struct check_record, entries, NULL),
 	SL_FIELD_UINT(struct check_record, endpoints, NULL),
 	SL_FIELD_UINT(struct check_record, binaries, NULL),
@@ -136,6 +138,7 @@ static int policy_check(struct sl_cli *cli, const void *options, int argc, char 
 	record.file = policy->file;
 	record.mode = sl_policy_mode_names[policy->mode];
 	record.established = policy->keep_established ? "keep" : "close";
+	record.integrity = policy->first_use ? "first-use" : "pins";
 	record.entries = policy->entry_count;
 	for (size_t i = 0; i < policy->entry_count; i++) {
 		record.endpoints += policy->entries[i].endpoint_count;
@@ -278,7 +281,18 @@ static const struct sl_command check = {
 	.synopsis = "FILE",
 	.details =
 		"Exits with 1 when the file can't be used, and says where and why. Notices tell\n"
-		"of keys that are left alone, warnings of rules that can't be meant so.",
+		"of keys that are left alone, warnings of rules that can't be meant so.\n"
+		"\n"
+		"`integrity: first-use` trusts the bytes that a path held when it was first executed\n"
+		"in the sandbox; other ones are denied until `sluice exe accept`. The default, pins,\n"
+		"checks binaries with a `sha256` only.\n"
+		"\n"
+		"`strict: true` narrows a binary: it has the rule only if it was started without\n"
+		"variables of the loader (LD_*, GCONV_PATH, GLIBC_TUNABLES), what it starts likewise,\n"
+		"and only on sockets that were opened by a program that has the rule. While a policy\n"
+		"has such a binary, nobody in the sandbox may trace, read or write the memory of, or\n"
+		"take descriptors from, another process, nor write to /proc. It does not keep a binary\n"
+		"from what its arguments and files tell it to do, nor from handing on its sockets.",
 	.run = policy_check,
 	.min_args = 1,
 	.max_args = 1,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/format.h"
 #include "identity/hash_file.h"
 
 static const char *const error_names[] = {
@@ -26,8 +27,7 @@ const char *sl_digest_error_name(enum sl_digest_error error)
 
 void sl_digest_hex(const struct sl_digest *digest, char hex[2 * SL_SHA256_LEN + 1])
 {
-	for (size_t i = 0; i < SL_SHA256_LEN; i++)
-		snprintf(hex + 2 * i, 3, "%02x", digest->sha256[i]);
+	sl_format_hex(hex, digest->sha256, SL_SHA256_LEN);
 }
 
 int sl_digest_now(const struct sl_exe *exe, int pid, struct sl_digest *out)

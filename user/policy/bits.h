@@ -29,6 +29,15 @@ static inline void sl_bits_remove(struct sl_bits *bits, const struct sl_bits *le
 		bits->word[i] &= ~less->word[i];
 }
 
+static inline bool sl_bits_any(const struct sl_bits *bits)
+{
+	for (unsigned int i = 0; i < SL_POLICY_WORDS; i++) {
+		if (bits->word[i])
+			return true;
+	}
+	return false;
+}
+
 static inline bool sl_bits_meet(const struct sl_bits *a, const struct sl_bits *b)
 {
 	for (unsigned int i = 0; i < SL_POLICY_WORDS; i++) {

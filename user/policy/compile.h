@@ -12,7 +12,10 @@
  *   answers, else the longest prefix does. Globs (and what is longer than
  *   SL_GUARD_PATH_MAX) are not in these grants: whoever can match them adds them.
  * - A pin grants its bits to what matches the path *and* has the digest. Its bits are not
- *   in the path tables.
+ *   in the path tables. Under `integrity: first-use`, what matches by path alone has to be
+ *   unchanged; where a pin has the path too, the pin says whether it is.
+ * - Strict bits go to images that were started without variables of the loader, as all
+ *   members between them and the leaf were.
  * - Bits in sl_compiled_script_bits() need both tables: image = exe & (script | ~mask).
  * - match(lineage) = own(leaf) | inherited(each ancestor that is a member).
  *
@@ -98,12 +101,18 @@ struct sl_image {
 	bool any_script;       /* as if it were the right one: who asks narrows that himself */
 	const uint8_t *sha256; /* NULL: not known */
 	bool changed; /* its bytes are not those trusted for the path (trust on first use) */
+	bool loader;  /* it was started with variables of the loader */
 };
 
 /* `missed`: bits that the path would have earned, had the digest been right. */
 struct sl_image_bits {
 	struct sl_grant granted;
 	struct sl_grant missed;
+	struct sl_bits withheld;      /* own strict bits, but for the variables of the loader */
+	const struct sl_bits *strict; /* then: all strict bits, which ancestors don't hand on */
+	const uint8_t *expected;      /* the first pin that it missed; NULL: none */
+	bool pinned;                  /* a pin has the path: under first use that decides */
+	bool pin_right;
 	bool identity;
 };
 

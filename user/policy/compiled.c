@@ -26,7 +26,7 @@ void sl_compiled_needs(const struct sl_compiled *compiled, struct sl_compiled_ne
 {
 	out->globs = compiled->paths[SL_PATHS_EXE].grants[SL_PATH_GLOB].count > 0;
 	out->scripts = compiled->paths[SL_PATHS_SCRIPT].grants[SL_PATH_GLOB].count > 0;
-	out->digests = compiled->pins.count > 0;
+	out->digests = compiled->pins.count > 0 || compiled->policy->first_use;
 }
 
 int sl_compiled_paths_each(const struct sl_compiled *compiled, enum sl_path_table table,

@@ -41,13 +41,42 @@ void sl_lineage_begin(struct sl_lineage_bits *lineage, const struct sl_image_bit
 {
 	lineage->match = leaf->granted.own;
 	lineage->missed = leaf->missed.own;
+	lineage->withheld = leaf->withheld;
+	lineage->cut = leaf->strict;
+	lineage->cut_above = false;
 	lineage->identity = leaf->identity;
 }
 
 void sl_lineage_add(struct sl_lineage_bits *lineage, const struct sl_image_bits *ancestor)
 {
-	sl_bits_or(&lineage->match, &ancestor->granted.inherited);
-	sl_bits_or(&lineage->missed, &ancestor->missed.inherited);
+	struct sl_bits granted = ancestor->granted.inherited, missed = ancestor->missed.inherited;
+
+	for (unsigned int i = 0; lineage->cut && i < SL_POLICY_WORDS; i++) {
+		if (!lineage->cut_above)
+			lineage->withheld.word[i] |= granted.word[i] & lineage->cut->word[i];
+		granted.word[i] &= ~lineage->cut->word[i];
+		missed.word[i] &= ~lineage->cut->word[i];
+	}
+	sl_bits_or(&lineage->match, &granted);
+	sl_bits_or(&lineage->missed, &missed);
+	if (ancestor->strict) {
+		lineage->cut = ancestor->strict;
+		lineage->cut_above = true;
+	}
+}
+
+/* Strict bits count on sockets whose opener has them. */
+static void narrow_to_opener(const struct sl_compiled *compiled, struct sl_lineage_bits *lineage,
+			     const struct sl_lineage_bits *opener)
+{
+	const struct sl_bits *strict = sl_compiled_strict_bits(compiled);
+
+	for (unsigned int i = 0; i < SL_POLICY_WORDS; i++) {
+		uint64_t lost = lineage->match.word[i] & strict->word[i] & ~opener->match.word[i];
+
+		lineage->withheld.word[i] |= lost;
+		lineage->match.word[i] &= ~lost;
+	}
 }
 
 void sl_query_lineage(const struct sl_compiled *compiled, const struct sl_query *query,
@@ -73,9 +102,10 @@ void sl_query_lineage(const struct sl_compiled *compiled, const struct sl_query 
 struct tally {
 	const struct sl_compiled *compiled;
 	const struct sl_lineage_bits *lineage;
-	uint32_t allowed; /* rule that matches */
-	uint32_t missed;  /* rule that would, were the digest right */
-	uint32_t named;   /* rule that names the destination */
+	uint32_t allowed;  /* rule that matches */
+	uint32_t withheld; /* rule that would, were it not strict */
+	uint32_t missed;   /* rule that would, were the digest right */
+	uint32_t named;    /* rule that names the destination */
 };
 
 static void lower(uint32_t *rule, uint32_t other)
@@ -84,19 +114,22 @@ static void lower(uint32_t *rule, uint32_t other)
 		*rule = other;
 }
 
+static void weigh_bits(const struct tally *tally, uint32_t class_id, const struct sl_bits *bits,
+		       uint32_t *rule)
+{
+	if (sl_bits_meet(sl_compiled_class(tally->compiled, class_id).allowed, bits))
+		lower(rule, sl_compiled_rule(tally->compiled, class_id, bits));
+}
+
 static int weigh(uint32_t class_id, void *arg)
 {
 	struct tally *tally = arg;
-	struct sl_class at = sl_compiled_class(tally->compiled, class_id);
 	const struct sl_lineage_bits *lineage = tally->lineage;
 
-	lower(&tally->named, at.first_rule);
-	if (sl_bits_meet(at.allowed, &lineage->match))
-		lower(&tally->allowed,
-		      sl_compiled_rule(tally->compiled, class_id, &lineage->match));
-	if (sl_bits_meet(at.allowed, &lineage->missed))
-		lower(&tally->missed,
-		      sl_compiled_rule(tally->compiled, class_id, &lineage->missed));
+	lower(&tally->named, sl_compiled_class(tally->compiled, class_id).first_rule);
+	weigh_bits(tally, class_id, &lineage->match, &tally->allowed);
+	weigh_bits(tally, class_id, &lineage->withheld, &tally->withheld);
+	weigh_bits(tally, class_id, &lineage->missed, &tally->missed);
 	return 0;
 }
 
@@ -126,6 +159,9 @@ static void judge(const struct tally *tally, const struct sl_query *query, struc
 		out->verdict = SL_VERDICT_ALLOW;
 		out->reason = SL_REASON_NONE;
 		out->rule = tally->allowed;
+	} else if (tally->withheld != SL_RULE_NONE) {
+		out->reason = SL_REASON_STRICT;
+		out->rule = tally->withheld;
 	} else if (tally->missed != SL_RULE_NONE) {
 		out->reason = SL_REASON_INTEGRITY;
 		out->rule = tally->missed;
@@ -146,8 +182,9 @@ void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
 	struct sl_lineage_bits own;
 	struct tally tally = {
 		.compiled = compiled,
-		.lineage = query->lineage ? query->lineage : &own,
+		.lineage = query->lineage && !query->opener ? query->lineage : &own,
 		.allowed = SL_RULE_NONE,
+		.withheld = SL_RULE_NONE,
 		.missed = SL_RULE_NONE,
 		.named = SL_RULE_NONE,
 	};
@@ -156,8 +193,10 @@ void sl_decide(const struct sl_compiled *compiled, const struct sl_query *query,
 		*out = (struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, SL_RULE_NONE };
 		return;
 	}
-	if (!query->lineage)
+	if (tally.lineage == &own)
 		sl_query_lineage(compiled, query, &own);
+	if (query->opener)
+		narrow_to_opener(compiled, &own, query->opener);
 	weigh_destination(&tally, query);
 	*out = (struct sl_decision){
 		.verdict = policy->mode == SL_POLICY_AUDIT ? SL_VERDICT_AUDIT : SL_VERDICT_DENY,

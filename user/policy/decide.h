@@ -7,10 +7,12 @@
  *  1. the sandbox's own loopback is allowed without a rule;
  *  2. no images, or a leaf without identity: no-identity;
  *  3. a rule for the destination matches the lineage: allowed;
- *  4. a rule for it would match, were the digest right: integrity;
- *  5. a rule for it exists: binary;
- *  6. the address is reserved: reserved-address;
- *  7. else: endpoint.
+ *  4. a strict rule for it would match, but for how the leaf was started, or but for who
+ *     opened the socket: strict;
+ *  5. a rule for it would match, were the digest right: integrity;
+ *  6. a rule for it exists: binary;
+ *  7. the address is reserved: reserved-address;
+ *  8. else: endpoint.
  */
 #ifndef SLUICE_USER_POLICY_DECIDE_H
 #define SLUICE_USER_POLICY_DECIDE_H
@@ -21,8 +23,12 @@
 /* What a lineage matches: begin with the leaf, then add its ancestors that are members. */
 struct sl_lineage_bits {
 	struct sl_bits match;
-	struct sl_bits missed; /* had the digests been right */
-	bool identity;         /* the leaf has one */
+	struct sl_bits missed;   /* had the digests been right */
+	struct sl_bits withheld; /* but for strictness */
+	/* Strict bits, which ancestors further away don't hand on; NULL: they do. */
+	const struct sl_bits *cut;
+	bool cut_above; /* by an ancestor, not by the leaf alone */
+	bool identity;  /* the leaf has one */
 };
 
 void sl_lineage_begin(struct sl_lineage_bits *lineage, const struct sl_image_bits *leaf);
@@ -33,6 +39,7 @@ struct sl_query {
 	const struct sl_image *images;
 	size_t image_count;
 	const struct sl_lineage_bits *lineage; /* of the same policy; NULL: from the images */
+	const struct sl_lineage_bits *opener;  /* of the socket; NULL: who asks */
 	enum sl_transport transport;
 	uint16_t port;
 	struct sl_addr addr;

@@ -10,6 +10,10 @@ static void apply_pin(const struct sl_pin_row *pin, const struct sl_image *image
 {
 	bool right = image->sha256 && !memcmp(pin->sha256, image->sha256, SL_SHA256_LEN);
 
+	out->pinned = true;
+	out->pin_right |= right;
+	if (!right && !out->expected)
+		out->expected = pin->sha256;
 	sl_grant_or(right ? &out->granted : &out->missed, &pin->grant);
 }
 
@@ -56,19 +60,38 @@ void sl_compiled_script(const struct sl_compiled *compiled, const char *name, st
 	sl_paths_find(&compiled->paths[SL_PATHS_SCRIPT], name, out);
 }
 
+/* After all else: of an image that the loader may have put code into. */
+static void withhold(const struct sl_compiled *compiled, struct sl_image_bits *out)
+{
+	const struct sl_bits *strict = &compiled->strict_bits;
+
+	for (unsigned int i = 0; i < SL_POLICY_WORDS; i++)
+		out->withheld.word[i] = strict->word[i] &
+					(out->granted.own.word[i] | out->missed.own.word[i]);
+	sl_bits_remove(&out->granted.own, strict);
+	sl_bits_remove(&out->granted.inherited, strict);
+	sl_bits_remove(&out->missed.own, strict);
+	sl_bits_remove(&out->missed.inherited, strict);
+}
+
 void sl_compiled_image(const struct sl_compiled *compiled, const struct sl_image *image,
 		       struct sl_image_bits *out)
 {
 	const struct sl_bits *mask = &compiled->script_bits;
-	struct sl_grant script = { 0 };
+	struct sl_grant path = { 0 }, script = { 0 };
+	bool changed = image->changed;
 
 	memset(out, 0, sizeof(*out));
+	if (image->loader)
+		out->strict = &compiled->strict_bits;
 	if (!image->path)
 		return;
 	out->identity = true;
-	sl_paths_find(&compiled->paths[SL_PATHS_EXE], image->path,
-		      image->changed ? &out->missed : &out->granted);
 	apply_pins(compiled, image, out);
+	if (compiled->policy->first_use && out->pinned)
+		changed = !out->pin_right;
+	sl_paths_find(&compiled->paths[SL_PATHS_EXE], image->path, &path);
+	sl_grant_or(changed ? &out->missed : &out->granted, &path);
 	if (image->script)
 		sl_compiled_script(compiled, image->script, &script);
 	if (!image->any_script) {
@@ -79,4 +102,6 @@ void sl_compiled_image(const struct sl_compiled *compiled, const struct sl_image
 	}
 	sl_bits_remove(&out->missed.own, &out->granted.own);
 	sl_bits_remove(&out->missed.inherited, &out->granted.inherited);
+	if (image->loader)
+		withhold(compiled, out);
 }

@@ -25,12 +25,13 @@ const char *const sl_note_kind_names[SL_NOTE_KIND_MAX] = {
 	[SL_NOTE_WARNING] = "warning",
 };
 
-enum key { KEY_VERSION, KEY_MODE, KEY_ESTABLISHED, KEY_NETWORK_POLICIES };
+enum key { KEY_VERSION, KEY_MODE, KEY_ESTABLISHED, KEY_INTEGRITY, KEY_NETWORK_POLICIES };
 
 static const struct sl_load_key top_keys[] = {
 	{ .name = "version" },
 	{ .name = "mode" },
 	{ .name = "established" },
+	{ .name = "integrity" },
 	{ .name = "network_policies" },
 	{ .name = "filesystem_policy", .notice = ELSEWHERE },
 	{ .name = "landlock", .notice = ELSEWHERE },
@@ -121,8 +122,9 @@ static int take_entries(struct sl_loader *loader, const struct sl_yaml_node *nod
 static int take_top(struct sl_loader *loader, const struct sl_yaml_node *root)
 {
 	static const char *const established[] = { "close", "keep" };
+	static const char *const integrity[] = { "pins", "first-use" };
 	const struct sl_yaml_node *values[ARRAY_SIZE(top_keys)] = { NULL };
-	unsigned int mode = SL_POLICY_ENFORCE, keep = 0;
+	unsigned int mode = SL_POLICY_ENFORCE, keep = 0, first_use = 0;
 	int ret = sl_load_map(loader, root, "policy", top_keys, values);
 
 	if (!ret)
@@ -133,10 +135,14 @@ static int take_top(struct sl_loader *loader, const struct sl_yaml_node *root)
 	if (!ret)
 		ret = sl_load_word(loader, values[KEY_ESTABLISHED], "established", established,
 				   ARRAY_SIZE(established), &keep);
+	if (!ret)
+		ret = sl_load_word(loader, values[KEY_INTEGRITY], "integrity", integrity,
+				   ARRAY_SIZE(integrity), &first_use);
 	if (ret)
 		return ret;
 	loader->policy->mode = (enum sl_policy_mode)mode;
 	loader->policy->keep_established = keep;
+	loader->policy->first_use = first_use;
 	if (values[KEY_NETWORK_POLICIES])
 		ret = take_entries(loader, values[KEY_NETWORK_POLICIES]);
 	if (!ret && !loader->policy->entry_count)

@@ -168,6 +168,7 @@ size_t sl_near_miss(const struct sl_compiled *compiled, const struct sl_query *q
 	switch (decision->reason) {
 	case SL_REASON_BINARY:
 	case SL_REASON_INTEGRITY:
+	case SL_REASON_STRICT:
 		near_binaries(compiled, query, &found);
 		break;
 	case SL_REASON_ENDPOINT:

@@ -133,6 +133,7 @@ struct sl_policy {
 	const char *file; /* as given, for messages */
 	enum sl_policy_mode mode;
 	bool keep_established; /* a reload leaves connections of removed rules alone */
+	bool first_use;        /* a file has to stay what it was at its path's first use */
 	const struct sl_policy_entry *entries;
 	size_t entry_count;
 	const struct sl_policy_note *notes; /* in file order */
