@@ -313,6 +313,31 @@ Test(filter, other_abis_get_nothing)
 #endif
 }
 
+Test(filter, strict_refuses_tracing)
+{
+	static const enum sl_filter_call calls[] = { SL_CALL_PTRACE, SL_CALL_PROCESS_VM_READV,
+						     SL_CALL_PROCESS_VM_WRITEV,
+						     SL_CALL_PIDFD_GETFD };
+#ifdef __x86_64__
+	static const uint32_t arches[] = { AUDIT_ARCH_X86_64, AUDIT_ARCH_I386 };
+#else
+	static const uint32_t arches[] = { AUDIT_ARCH_AARCH64, AUDIT_ARCH_ARM };
+#endif
+	static const struct sl_filter_options strict = { .flags = SL_FILTER_STRICT }, loose = { 0 };
+	struct sl_filter filter, without;
+	struct seccomp_data data = { 0 };
+
+	cr_assert_eq(sl_filter_make(&filter, &strict, NULL), 0);
+	cr_assert_eq(sl_filter_make(&without, &loose, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(calls) * ARRAY_SIZE(arches); i++) {
+		data.arch = arches[i % ARRAY_SIZE(arches)];
+		data.nr = sl_filter_nr(data.arch, calls[i / ARRAY_SIZE(arches)]);
+		cr_assert_geq(data.nr, 0);
+		cr_expect_eq(simulate(&filter, &data), SECCOMP_RET_ERRNO | EPERM, "case %zu", i);
+		cr_expect_eq(simulate(&without, &data), SECCOMP_RET_ALLOW, "case %zu", i);
+	}
+}
+
 Test(filter, holds_what_was_asked)
 {
 	static const struct {

@@ -25,6 +25,10 @@ Test(filter, numbers_of_i386)
 		[SL_CALL_IO_URING_SETUP] = __NR_io_uring_setup,
 		[SL_CALL_IO_URING_ENTER] = __NR_io_uring_enter,
 		[SL_CALL_IO_URING_REGISTER] = __NR_io_uring_register,
+		[SL_CALL_PTRACE] = __NR_ptrace,
+		[SL_CALL_PROCESS_VM_READV] = __NR_process_vm_readv,
+		[SL_CALL_PROCESS_VM_WRITEV] = __NR_process_vm_writev,
+		[SL_CALL_PIDFD_GETFD] = __NR_pidfd_getfd,
 	};
 
 	_Static_assert(sizeof(want) / sizeof(want[0]) == SL_CALL_MAX, "a call without a test");

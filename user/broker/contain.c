@@ -44,7 +44,13 @@ static int check_fds(const struct sl_contain_options *options, struct sl_err *er
 	return 0;
 }
 
-/* All places where cgroups and pins can be written to. */
+static bool is_protected(const struct sl_contain_plan *plan, const char *type)
+{
+	return !strcmp(type, "cgroup") || !strcmp(type, "cgroup2") || !strcmp(type, "bpf") ||
+	       (plan->options.strict && !strcmp(type, "proc"));
+}
+
+/* All places where cgroups and pins, and memory of others, can be written to. */
 static int find_mounts(struct sl_contain_plan *plan, struct sl_err *err)
 {
 	FILE *file = setmntent("/proc/self/mounts", "re");
@@ -55,14 +61,13 @@ static int find_mounts(struct sl_contain_plan *plan, struct sl_err *err)
 	if (!file)
 		return sl_err_sys(err, errno, "can't read the table of mounts");
 	while (!ret && (mount = getmntent_r(file, &entry, text, sizeof(text)))) {
-		if (strcmp(mount->mnt_type, "cgroup") != 0 &&
-		    strcmp(mount->mnt_type, "cgroup2") != 0 && strcmp(mount->mnt_type, "bpf") != 0)
+		if (!is_protected(plan, mount->mnt_type))
 			continue;
 		if (plan->path_count == SL_CONTAIN_PATHS ||
 		    strlen(mount->mnt_dir) >= sizeof(plan->paths[0]))
 			ret = sl_err_set(err, E2BIG,
-					 "too many mounts of cgroupfs and bpffs, or at "
-					 "too long a path, to keep them all read-only");
+					 "too many mounts of cgroupfs, bpffs and procfs, or "
+					 "at too long a path, to keep them all read-only");
 		else
 			snprintf(plan->paths[plan->path_count++], sizeof(plan->paths[0]), "%s",
 				 mount->mnt_dir);
@@ -76,6 +81,13 @@ static int plan_domain(struct sl_contain_plan *plan, struct sl_err *err)
 	uid_t uid = plan->options.change_user ? plan->options.uid : getuid();
 	int abi = sl_landlock_abi();
 
+	if (abi < SL_LANDLOCK_REFER && plan->options.strict) {
+		sl_err_set(err, ENOTSUP,
+			   "a policy with `strict` binaries needs Landlock, which "
+			   "this kernel lacks or has in a version that is too old");
+		return sl_err_hint(err, "leave `strict` out: nothing else keeps /proc/PID/mem of "
+					"these binaries from being written to");
+	}
 	if (abi < SL_LANDLOCK_REFER) {
 		plan->domain = SL_DOMAIN_NONE;
 		say(plan,
@@ -84,7 +96,9 @@ static int plan_domain(struct sl_contain_plan *plan, struct sl_err *err)
 		return 0;
 	}
 	say(plan, "tracing processes outside, taking their descriptors and memory (Landlock)");
-	if (!uid) {
+	if (plan->options.strict)
+		say(plan, "tracing among its own processes, writing to /proc (strict binaries)");
+	if (!uid || plan->options.strict) {
 		plan->domain = SL_DOMAIN_FILES_READ_ONLY;
 		say(plan, "writing to cgroupfs and bpffs, mount(), and new entries in the "
 			  "directories above those, / among them");

@@ -18,6 +18,8 @@
  *    user on Linux 6.12 it consists of a scope and costs nothing but signals to outside. For
  *    root, and before, it is one of files: for root it also keeps cgroupfs and bpffs from
  *    being written to, or root would move itself out, or unpin what mediates.
+ * 6. `strict`: that domain is one of files for every user, and keeps /proc from being written
+ *    to as well, or /proc/PID/mem would do what the filter refuses ptrace() and its kin.
  */
 #ifndef SLUICE_USER_BROKER_CONTAIN_H
 #define SLUICE_USER_BROKER_CONTAIN_H
@@ -35,6 +37,7 @@ struct sl_contain_options {
 	gid_t gid;
 	const char *name; /* whose supplementary groups; NULL: none. Borrowed */
 	bool pass_socket;
+	bool strict; /* not without Landlock: -ENOTSUP */
 };
 
 enum sl_contain_domain {
@@ -51,7 +54,7 @@ struct sl_contain_plan {
 	struct sl_contain_options options;
 	enum sl_contain_domain domain;
 	unsigned int path_count;
-	char paths[SL_CONTAIN_PATHS][256]; /* mounts of cgroupfs and bpffs */
+	char paths[SL_CONTAIN_PATHS][256]; /* mounts of cgroupfs and bpffs, of procfs if strict */
 	unsigned int line_count;
 	char lines[SL_CONTAIN_LINES][256]; /* what was taken away, a sentence each */
 };

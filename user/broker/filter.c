@@ -155,6 +155,12 @@ static unsigned int action_of(const struct sl_filter_options *options, enum sl_f
 	case SL_CALL_IO_URING_REGISTER:
 		return options->flags & SL_FILTER_IO_URING ? SECCOMP_RET_ALLOW
 							   : SECCOMP_RET_ERRNO | ENOSYS;
+	case SL_CALL_PTRACE:
+	case SL_CALL_PROCESS_VM_READV:
+	case SL_CALL_PROCESS_VM_WRITEV:
+	case SL_CALL_PIDFD_GETFD:
+		return options->flags & SL_FILTER_STRICT ? SECCOMP_RET_ERRNO | EPERM
+							 : SECCOMP_RET_ALLOW;
 	case SL_CALL_SOCKET:
 	case SL_CALL_SOCKETPAIR:
 	case SL_CALL_SENDTO:

@@ -18,14 +18,16 @@
  *    4.3) stay; 32-bit programs whose C library only knows socketcall() get no sockets.
  * 4. io_uring_*(): ENOSYS unless allowed: a ring opens sockets past filter and hooks.
  * 5. bpf(): EPERM, as an unprivileged task gets it: root could detach what mediates.
- * 6. Held: execve() and execveat(), connect(), as asked. Sends that may name where they go
+ * 6. With SL_FILTER_STRICT, ptrace(), process_vm_readv(), process_vm_writev() and
+ *    pidfd_getfd(): EPERM, also among the command's own processes.
+ * 7. Held: execve() and execveat(), connect(), as asked. Sends that may name where they go
  *    on their own request only, since every message costs then: sendto() with an address,
  *    and all of sendmsg() and sendmmsg(), whose addresses are in memory. bind() is left to
  *    the hooks; listen() is notified on request.
  *
  * What it leaves alone, and why: seccomp(), since filters stack, the strictest wins, and a
- * task with a listener gets no second one (EBUSY); ptrace() and its kin, which Landlock
- * confines (broker/contain.h) without breaking debuggers inside; setns(), unshare(), mount(),
+ * task with a listener gets no second one (EBUSY); ptrace() and its kin but for the
+ * above, since Landlock confines them (broker/contain.h) without breaking debuggers inside; setns(), unshare(), mount(),
  * since membership is the cgroup's and outlives a change of namespaces.
  *
  * Classic BPF of our own, not libseccomp's: that compares one argument once in a rule, so
@@ -55,6 +57,7 @@ enum sl_filter_flag {
 	SL_FILTER_RAW = 1 << 1,           /* allow any type and protocol of AF_INET, AF_INET6 */
 	SL_FILTER_NOTIFY_FAMILY = 1 << 2, /* refused sockets are told to the broker */
 	SL_FILTER_NOTIFY_LISTEN = 1 << 3, /* so is listen() */
+	SL_FILTER_STRICT = 1 << 4,        /* nobody traces anybody */
 };
 
 struct sl_filter_options {
@@ -96,6 +99,10 @@ enum sl_filter_call {
 	SL_CALL_IO_URING_SETUP,
 	SL_CALL_IO_URING_ENTER,
 	SL_CALL_IO_URING_REGISTER,
+	SL_CALL_PTRACE,
+	SL_CALL_PROCESS_VM_READV,
+	SL_CALL_PROCESS_VM_WRITEV,
+	SL_CALL_PIDFD_GETFD,
 	SL_CALL_MAX
 };
 
