@@ -161,6 +161,9 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	key.policy = v.policy;
 	key.protocol = udp ? IPPROTO_UDP : IPPROTO_TCP;
 	key.reason = v.reason;
+	/* A datagram's connect() has sent nothing yet: see SL_DECISION_TRIED. */
+	if (connecting && udp)
+		key.type = SL_DECISION_TRIED;
 	return verdict_deny(&key, rec ? rec->cookie : 0, v.class_id);
 }
 

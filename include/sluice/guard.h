@@ -169,13 +169,19 @@ struct sl_guard_rule {
  */
 #define SL_DECISION_INTERVAL_NS 1000000000ULL
 
+/*
+ * Type of a decision about connect() of a UDP socket: getaddrinfo() does that with each
+ * address of a name, so nothing may ever have been meant to be sent. SOCK_DGRAM.
+ */
+#define SL_DECISION_TRIED 2
+
 struct sl_decision_key {
 	struct sl_endpoint remote;
 	__u32 sandbox;
 	__u32 lineage;
 	__u32 policy;
 	__u16 family; /* for reason family: of the refused socket; with type and protocol */
-	__u16 type;
+	__u16 type;   /* of others, 0 or SL_DECISION_TRIED */
 	__u16 protocol;
 	__u8 verdict; /* enum sl_verdict */
 	__u8 reason;  /* enum sl_reason */

@@ -62,6 +62,29 @@ Test(advice, an_entry_that_can_be_loaded)
 	expect_entry(SL_REASON_RESERVED_ADDRESS, "[::1]:80", "mptcp", "/usr/bin/curl");
 }
 
+/* A port that some rule has makes the reason `endpoint`; reserved it is all the same. */
+Test(advice, reserved_whatever_the_reason)
+{
+	expect_entry(SL_REASON_ENDPOINT, "127.0.0.2:80", "udp", "/usr/bin/curl");
+}
+
+Test(advice, what_was_only_tried)
+{
+	struct sl_advice of = { .reason = SL_REASON_ENDPOINT,
+				.remote = world_endpoint("192.0.2.1:443"),
+				.proto = "udp",
+				.tried = true,
+				.exe = "/b",
+				.rule = "w" };
+
+	cr_expect_eq(strncmp(sl_advice_text(text, sizeof(text), &of), "nothing was sent, ", 18), 0,
+		     "%s", text);
+	cr_expect_not_null(strstr(text, "datagrams, add to 'w': endpoints: "), "%s", text);
+	of.remote = world_endpoint("192.0.2.1:53");
+	cr_expect_eq(strncmp(sl_advice_text(text, sizeof(text), &of), "add to 'w': ", 12), 0, "%s",
+		     text);
+}
+
 Test(advice, a_port_to_listen_on)
 {
 	_cleanup_(sl_policy_free) struct sl_policy *policy = policy_with(

@@ -52,6 +52,7 @@ void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decisi
 		.first_ns = decision->first_ns,
 		.last_ns = decision->last_ns,
 	};
+	view->tried = !key->family && key->type == SL_DECISION_TRIED;
 	if (key->reason == SL_REASON_FAMILY)
 		view->family = sl_family_name(key->family);
 	sl_format_protocol(view->proto, sizeof(view->proto), key->family ? key->family : AF_INET,

@@ -20,6 +20,7 @@ struct sl_view_decision {
 	__u64 count; /* equal ones since the last line, this one included */
 	__u64 first_ns;
 	__u64 last_ns;
+	bool tried; /* connect() of a UDP socket, which sends nothing */
 	enum sl_reason reason_id;
 	enum sl_verdict verdict_id;
 };

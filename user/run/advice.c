@@ -67,9 +67,20 @@ static void add_endpoint(struct text *text, const struct sl_advice *advice)
 	    sl_addr_is_v4(&prefix.addr) ? 32U : 128U, ntohs(advice->remote.port_be));
 	if (!strcmp(advice->proto, "udp"))
 		add(text, ", transport: udp");
-	if (advice->reason == SL_REASON_RESERVED_ADDRESS)
+	/* Whatever the reason: a rule for another port may have been nearer. */
+	if (sl_reserved_addr(&prefix.addr))
 		add(text, ", allow_reserved: true");
 	add(text, "}]");
+}
+
+#define DNS_PORT 53
+
+/* Resolvers connect, too, but mean it. */
+static void add_tried(struct text *text, const struct sl_advice *advice)
+{
+	if (advice->tried && ntohs(advice->remote.port_be) != DNS_PORT)
+		add(text, "nothing was sent, as when addresses of a name are tried; if it is to "
+			  "send datagrams, ");
 }
 
 static void add_listen(struct text *text, const struct sl_advice *advice)
@@ -89,6 +100,8 @@ static void advise_end(struct text *text, const struct sl_advice *advice,
 
 	if (!advice->remote.port_be || (!udp && !tcp && strcmp(advice->proto, "mptcp") != 0))
 		return;
+	start = text->used;
+	add_tried(text, advice);
 	if (advice->rule) {
 		add(text, "add to '");
 		add_escaped(text, advice->rule);
@@ -96,7 +109,6 @@ static void advise_end(struct text *text, const struct sl_advice *advice,
 		add_end(text, advice);
 		return;
 	}
-	start = text->used;
 	add(text, "add an entry: {");
 	add_end(text, advice);
 	add(text, ", ");

@@ -3,6 +3,7 @@
 #ifndef SLUICE_USER_RUN_ADVICE_H
 #define SLUICE_USER_RUN_ADVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@ struct sl_advice {
 	enum sl_reason reason;
 	struct sl_endpoint remote; /* for reason `listen`: what it would listen on */
 	const char *proto;         /* "tcp", … */
+	bool tried;                /* only connect() of a UDP socket */
 	const char *exe;           /* path of the image; NULL: not known */
 	/*
 	 * Key of the entry to add to: for reasons `binary` and `integrity` the one that names

@@ -123,6 +123,7 @@ static void tell(struct sl_denied *denied, struct row *row, const struct sl_view
 		.reason = decision->reason_id,
 		.remote = decision->remote,
 		.proto = decision->proto,
+		.tried = decision->tried,
 		.exe = event->process && event->process->exe ? event->process->exe->path : NULL,
 		.rule = decision->rule,
 	};
