@@ -20,8 +20,12 @@ TRAMPOLINE(sched_process_exec)
 TRAMPOLINE(sched_process_exit)
 TRAMPOLINE(cgroup_attach_task)
 
-static __always_inline void fork_member(struct task_struct *parent, struct task_struct *child,
-					struct sl_owner *from)
+/*
+ * Functions of their own for their stack: before 6.13 a program and what it calls share
+ * 512 bytes, and process_enter() goes deep.
+ */
+static __noinline int fork_member(struct task_struct *parent, struct task_struct *child,
+				  struct sl_owner *from)
 {
 	struct sl_process process = {};
 	struct sl_process_key parent_key = { .start_ns = from->start_ns, .tgid = from->tgid };
@@ -39,9 +43,10 @@ static __always_inline void fork_member(struct task_struct *parent, struct task_
 	process_fill_credentials(&process, child);
 	owner_touch(from);
 	if (!process_store(child, &process))
-		return;
+		return 0;
 	count(process.sandbox, SL_COUNTER_PROC_FORKED);
 	process_event(SL_EVENT_FORK, &process, 0, 0);
+	return 0;
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -52,7 +57,7 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (child->pid != child->tgid) /* a thread */
 		return 0;
-	from = bpf_task_storage_get(&tasks, parent->group_leader, NULL, 0);
+	from = task_state(parent->group_leader);
 	if (from) {
 		/* Not for a sandbox that is being detached: nothing would end it. */
 		if (sandbox_exists(from->sandbox))
@@ -66,8 +71,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-static __always_inline void exec_member(struct task_struct *task, struct linux_binprm *bprm,
-					struct sl_owner *state, __u32 old_pid)
+static __noinline int exec_member(struct task_struct *task, struct linux_binprm *bprm,
+				  struct sl_owner *state, __u32 old_pid)
 {
 	struct sl_process_key key = { .start_ns = state->start_ns, .tgid = state->tgid };
 	struct sl_process *row = bpf_map_lookup_elem(&procs, &key);
@@ -95,12 +100,36 @@ static __always_inline void exec_member(struct task_struct *task, struct linux_b
 	process_store(task, &process);
 	count(process.sandbox, SL_COUNTER_EXEC);
 	process_event(SL_EVENT_EXEC, &process, 0, old_pid);
+	return 0;
+}
+
+/*
+ * Rebuilds a lost storage from the row in `procs`. 0 when there is no such row. A function
+ * of its own for its stack.
+ */
+static __noinline int process_adopt(struct task_struct *leader)
+{
+	struct sl_process_key key = process_key(leader);
+	struct sl_process *process = bpf_map_lookup_elem(&procs, &key);
+	struct sl_owner owner = {};
+
+	if (!process)
+		return 0;
+	if (task_state(leader))
+		return 1;
+	owner_from_process(&owner, process);
+	if (!task_state_make(leader, &owner)) {
+		count(process->sandbox, SL_COUNTER_TASK_NOMEM);
+		return 1;
+	}
+	count(process->sandbox, SL_COUNTER_PROC_ADOPTED);
+	return 1;
 }
 
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
-	struct sl_owner *state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	struct sl_owner *state = task_state(task);
 	__u32 sandbox;
 
 	if (!state && !process_adopt(task)) {
@@ -111,7 +140,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		process_enter(task, sandbox, SL_PROC_BORN);
 	}
 	if (!state)
-		state = bpf_task_storage_get(&tasks, task, NULL, 0);
+		state = task_state(task);
 	if (state)
 		exec_member(task, bprm, state, old_pid);
 	return 0;
@@ -129,7 +158,7 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct task_struct *leader = task->group_leader;
-	struct sl_owner *state = bpf_task_storage_get(&tasks, leader, NULL, 0);
+	struct sl_owner *state = task_state(leader);
 	struct sl_process process = {};
 	struct sl_process *row;
 
@@ -143,7 +172,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	process.lineage = state->lineage;
 	process.exe = state->exe;
 	/* Two last threads may both see zero: the one that removes the storage goes on. */
-	if (bpf_task_storage_delete(&tasks, leader))
+	if (task_state_delete(leader))
 		return 0;
 	row = bpf_map_lookup_elem(&procs, &process.key);
 	if (row)

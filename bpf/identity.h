@@ -2,8 +2,8 @@
 /*
  * Who a task is: membership in a sandbox, process key, running image, lineage.
  *
- * State lives with the thread-group leader, in task storage, in the form a socket hook
- * copies (struct sl_owner). io_uring workers and threads thus have no state of their own
+ * State lives with the thread-group leader (task.h), in the form a socket hook copies
+ * (struct sl_owner). io_uring workers and threads thus have no state of their own
  * and need none. `procs` mirrors it: it is what user space lists, and what a
  * multi-threaded exec, which changes the leader and so loses the storage, is rebuilt from.
  */
@@ -12,19 +12,10 @@
 
 #include "cgroup.h"
 #include "lineage.h"
+#include "task.h"
 
 /* Hierarchy id of cgroup2: its root is registered first (cgroup_init()). */
 #define CGROUP2_HIERARCHY 0
-
-static __always_inline struct sl_process_key process_key(struct task_struct *leader)
-{
-	struct sl_process_key key = {
-		.start_ns = BPF_CORE_READ(leader, start_boottime),
-		.tgid = BPF_CORE_READ(leader, tgid),
-	};
-
-	return key;
-}
 
 /* The pid a process has in its own, innermost pid namespace. */
 static __always_inline __u32 process_ns_pid(struct task_struct *leader)
@@ -90,22 +81,26 @@ static __always_inline void owner_touch(const struct sl_owner *from)
 		exe_touch(exe);
 }
 
-/* Publishes a process: row, then storage. False when there is no room (counted). */
-static __always_inline bool process_store(struct task_struct *leader, struct sl_process *process)
+/*
+ * Publishes a process: row, then state. 0 when there is no room (counted). A function of
+ * its own for its stack: with what a caller calls next, 512 bytes must do.
+ */
+static __noinline int process_store(struct task_struct *leader, struct sl_process *process)
 {
-	struct sl_owner *state;
+	struct sl_owner owner = {}, *state;
 	long err;
 
 	err = bpf_map_update_elem(&procs, &process->key, process, BPF_ANY);
 	if (err)
 		count_map_error(process->sandbox, SL_COUNTER_PROCS_FULL, err);
-	state = bpf_task_storage_get(&tasks, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	owner_from_process(&owner, process);
+	state = task_state_make(leader, &owner);
 	if (!state) {
 		count(process->sandbox, SL_COUNTER_TASK_NOMEM);
-		return false;
+		return 0;
 	}
 	owner_from_process(state, process);
-	return true;
+	return 1;
 }
 
 static __always_inline void process_fill_credentials(struct sl_process *process,
@@ -194,7 +189,7 @@ static __noinline int process_enter(struct task_struct *leader, __u32 sandbox, _
 	struct sl_process process = {};
 	struct task_struct *parent;
 
-	if (bpf_task_storage_get(&tasks, leader, NULL, 0))
+	if (task_state(leader))
 		return 0;
 	process.key = process_key(leader);
 	parent = BPF_CORE_READ(leader, real_parent, group_leader);
@@ -209,28 +204,6 @@ static __noinline int process_enter(struct task_struct *leader, __u32 sandbox, _
 	count(sandbox, SL_COUNTER_PROC_ENTERED);
 	process_event(SL_EVENT_ENTER, &process, 0, 0);
 	return 1;
-}
-
-/* The row of a process by its leader, after a lost storage was rebuilt from it. */
-static __always_inline struct sl_process *process_adopt(struct task_struct *leader)
-{
-	struct sl_process_key key = process_key(leader);
-	struct sl_process *process = bpf_map_lookup_elem(&procs, &key);
-	struct sl_owner *state;
-
-	if (!process)
-		return NULL;
-	state = bpf_task_storage_get(&tasks, leader, NULL, 0);
-	if (state)
-		return process;
-	state = bpf_task_storage_get(&tasks, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!state) {
-		count(process->sandbox, SL_COUNTER_TASK_NOMEM);
-		return process;
-	}
-	owner_from_process(state, process);
-	count(process->sandbox, SL_COUNTER_PROC_ADOPTED);
-	return process;
 }
 
 #endif

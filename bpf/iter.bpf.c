@@ -35,12 +35,12 @@ int unseed_tasks(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	state = task_state(task);
 	if (!state || sandbox_exists(state->sandbox))
 		return 0;
 	key = process_key(task);
 	bpf_map_delete_elem(&procs, &key);
-	bpf_task_storage_delete(&tasks, task);
+	task_state_delete(task);
 	return 0;
 }
 
@@ -48,12 +48,13 @@ int unseed_tasks(struct bpf_iter__task *ctx)
 SEC("iter/task")
 int dump_members(struct bpf_iter__task *ctx)
 {
+	struct task_struct *task = ctx->task; /* once: each read may be NULL anew */
 	struct sl_iter_member out = {};
 	struct sl_owner *state;
 
-	if (!ctx->task)
+	if (!task)
 		return 0;
-	state = bpf_task_storage_get(&tasks, ctx->task, NULL, 0);
+	state = task_state(task);
 	if (!state)
 		return 0;
 	out.lineage = state->lineage;
@@ -125,7 +126,7 @@ int seed_socks(struct bpf_iter__task_file *ctx)
 
 	if (!task || !file)
 		return 0;
-	state = bpf_task_storage_get(&tasks, task->group_leader, NULL, 0);
+	state = task_state(task->group_leader);
 	if (!state)
 		return 0;
 	sk = file_sock(file);
@@ -189,7 +190,7 @@ static __always_inline void live_bytes(struct sl_iter_sock *out, struct sl_sock 
 
 static __always_inline void live_holder(struct sl_iter_sock *out, struct task_struct *leader)
 {
-	struct sl_owner *state = bpf_task_storage_get(&tasks, leader, NULL, 0);
+	struct sl_owner *state = task_state(leader);
 
 	out->holder = process_key(leader);
 	out->holder_ns_pid = process_ns_pid(leader);

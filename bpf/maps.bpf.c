@@ -5,5 +5,8 @@
 #include "maps.h"
 #include "scratch.h"
 
+/* See task.h; set by the loader. */
+const volatile bool owners_by_key = false;
+
 /* GPL-compatible half of the dual licence: the helpers used require it. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -80,6 +80,14 @@ SL_MAP struct {
 	__type(value, struct sl_owner);
 } tasks SEC(".maps");
 
+/* The same by process key, where hooks can't read task storage (task.h); else of one row. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct sl_process_key);
+	__type(value, struct sl_owner);
+} owners SEC(".maps");
+
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 32768);

@@ -9,11 +9,12 @@
 #include <bpf/bpf_core_read.h>
 
 #include "ring.h"
+#include "task.h"
 
 /* What is kept of the calling process; NULL when it is no member of a sandbox. */
 static __always_inline struct sl_owner *owner_state(struct task_struct *task)
 {
-	return bpf_task_storage_get(&tasks, task->group_leader, NULL, 0);
+	return task_state(task->group_leader);
 }
 
 /* `state` is the caller's; the rest is its thread's. */

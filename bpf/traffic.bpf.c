@@ -37,7 +37,8 @@ static __always_inline struct sl_sock *traffic_adopt(struct sock *sk, __u64 cook
 	return rec;
 }
 
-static __always_inline struct sl_sock *packet_adopt(struct sock *sk, __u64 cookie)
+/* A function of its own for its stack, which others of the hook need as well. */
+static __noinline struct sl_sock *packet_adopt(struct sock *sk, __u64 cookie)
 {
 	struct packet_sock *packet = (void *)sk;
 	struct sl_owner owner;

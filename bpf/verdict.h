@@ -7,6 +7,7 @@
 #ifndef SLUICE_BPF_VERDICT_H
 #define SLUICE_BPF_VERDICT_H
 
+#include "scratch.h"
 #include "sock.h"
 
 struct verdict {
@@ -66,18 +67,23 @@ static __always_inline void verdict_rules(struct verdict *v, __u32 lineage, __u8
 	struct sl_guard_lineage *has = bpf_map_lookup_elem(&guard_lineages, &key);
 	struct sl_guard_dest *dest = verdict_dest(v->policy, transport, remote);
 
-	v->reason = SL_REASON_ENDPOINT;
+	v->reason = SL_REASON_NO_IDENTITY;
 	if (dest)
 		v->class_id = dest->class_id;
 	if (!has || (has->flags & SL_GUARD_NO_IDENTITY))
-		v->reason = SL_REASON_NO_IDENTITY;
-	else if (dest && bits_meet(&dest->allowed, &has->match))
+		return;
+	v->reason = SL_REASON_ENDPOINT;
+	/* Else clang makes one test of the two, which the verifier of 6.1 can't follow. */
+	barrier();
+	if (!dest)
+		return;
+	if (bits_meet(&dest->allowed, &has->match))
 		v->reason = SL_REASON_NONE;
-	else if (dest && bits_meet(&dest->allowed, &has->missed))
+	else if (bits_meet(&dest->allowed, &has->missed))
 		v->reason = SL_REASON_INTEGRITY;
-	else if (dest && (dest->flags & SL_GUARD_RULE))
+	else if (dest->flags & SL_GUARD_RULE)
 		v->reason = SL_REASON_BINARY;
-	else if (dest && (dest->flags & SL_GUARD_RESERVED))
+	else if (dest->flags & SL_GUARD_RESERVED)
 		v->reason = SL_REASON_RESERVED_ADDRESS;
 }
 
@@ -130,19 +136,30 @@ static __always_inline void decision_owner(struct sl_owner *out, const struct sl
 		__builtin_memset(out, 0, sizeof(*out));
 }
 
-/* The row of decisions like this one; made if there is none. NULL: no memory. */
+/*
+ * The row of decisions like this one; made if there is none, in scratch space: the stack
+ * of a hook and of what it calls is 512 bytes together. NULL: no memory.
+ */
 static __always_inline struct sl_decision_row *
 decision_row(struct sl_decision_key *key, const struct sl_owner *owner, __u32 class_id, __u64 now)
 {
-	struct sl_decision_row *row = bpf_map_lookup_elem(&decisions, key), fresh;
+	struct sl_decision_row *row = bpf_map_lookup_elem(&decisions, key), *fresh;
+	struct scratch *s;
+	__u32 slot;
 
 	if (row)
 		return row;
-	__builtin_memset(&fresh, 0, sizeof(fresh));
-	decision_owner(&fresh.owner, owner);
-	fresh.first_ns = now;
-	fresh.class_id = class_id;
-	bpf_map_update_elem(&decisions, key, &fresh, BPF_NOEXIST);
+	slot = scratch_take();
+	s = scratch_at(slot);
+	if (!s)
+		return NULL;
+	fresh = (struct sl_decision_row *)s->buf;
+	__builtin_memset(fresh, 0, sizeof(*fresh));
+	decision_owner(&fresh->owner, owner);
+	fresh->first_ns = now;
+	fresh->class_id = class_id;
+	bpf_map_update_elem(&decisions, key, fresh, BPF_NOEXIST);
+	scratch_give(slot);
 	return bpf_map_lookup_elem(&decisions, key);
 }
 

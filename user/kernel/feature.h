@@ -57,6 +57,12 @@ size_t sl_feature_count(void);
 /* Probes all features into rows[0] … rows[sl_feature_count() - 1]. */
 void sl_feature_probe(const struct sl_feature_env *env, struct sl_feature *rows);
 
+/*
+ * Whether the hooks of sockets may read task storage; the loader asks as well. Needs the
+ * privilege to load programs, else it is false.
+ */
+bool sl_feature_storage_in_hooks(void);
+
 /* True when a required feature is not known to be there. */
 bool sl_feature_missing(const struct sl_feature *rows, size_t count);
 

@@ -192,6 +192,50 @@ enum sl_feature_state sl_probe_bpf_lsm(const struct sl_feature_run *run, const c
 	return state == SL_FEATURE_YES ? sl_probe_lsm(run, "bpf", value) : state;
 }
 
+/*
+ * Whether programs of a type may look into task storage. Without arguments the call is
+ * refused either way: for its first argument where the helper is there. Other words, of
+ * which kernels have several, are taken for a no.
+ */
+static bool type_reads_storage(enum bpf_prog_type type, enum bpf_attach_type attach)
+{
+	static const struct bpf_insn call[] = {
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_task_storage_get },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	char log[4096] = "";
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = attach, .log_level = 1,
+		    .log_buf = log, .log_size = sizeof(log));
+	int fd = bpf_prog_load(type, "sl_probe", "GPL", call, ARRAY_SIZE(call), &opts);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 && strstr(log, "expected=map_ptr");
+}
+
+bool sl_feature_storage_in_hooks(void)
+{
+	static const struct {
+		enum bpf_prog_type type;
+		enum bpf_attach_type attach;
+	} hooks[] = { { BPF_PROG_TYPE_CGROUP_SOCK, BPF_CGROUP_INET_SOCK_CREATE },
+		      { BPF_PROG_TYPE_CGROUP_SOCK_ADDR, BPF_CGROUP_INET4_CONNECT },
+		      { BPF_PROG_TYPE_CGROUP_SKB, BPF_CGROUP_INET_EGRESS },
+		      { BPF_PROG_TYPE_SOCK_OPS, BPF_CGROUP_SOCK_OPS } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++)
+		if (!type_reads_storage(hooks[i].type, hooks[i].attach))
+			return false;
+	return true;
+}
+
+enum sl_feature_state sl_probe_storage_in_hooks(const struct sl_feature_run *run, const char *arg,
+						char value[SL_FEATURE_VALUE_MAX])
+{
+	(void)arg;
+	return run->may_bpf ? sl_feature_storage_in_hooks() : unprivileged(value);
+}
+
 /* Came with memcg accounting in 5.11, which can't be asked for itself (libbpf's method). */
 enum sl_feature_state sl_probe_memcg(const struct sl_feature_run *run, const char *arg,
 				     char value[SL_FEATURE_VALUE_MAX])

@@ -326,6 +326,10 @@ static int sandbox_forget(struct sl_set *set, __u32 id)
 		     ?: delete_rows(set->maps[SL_MAP_PROCS], sizeof(struct sl_process_key),
 				    sizeof(struct sl_process), offsetof(struct sl_process, sandbox),
 				    id);
+	rc = rc
+		     ?: delete_rows(set->maps[SL_MAP_OWNERS], sizeof(struct sl_process_key),
+				    sizeof(struct sl_owner), offsetof(struct sl_owner, sandbox),
+				    id);
 	rc = rc ?: sl_socks_forget(set, id);
 	rc = rc ?: sl_decisions_forget(set, id);
 	return rc

@@ -44,6 +44,7 @@ enum sl_map {
 	SL_MAP_COUNTERS,
 	SL_MAP_SANDBOXES,
 	SL_MAP_CGROUPS,
+	SL_MAP_OWNERS,
 	SL_MAP_PROCS,
 	SL_MAP_EXES,
 	SL_MAP_EXE_INDEX,
@@ -83,6 +84,7 @@ struct sl_set_options {
 	unsigned int max_sandboxes;
 	unsigned int events; /* SL_EVENT_BIT mask of kinds to record from the start */
 	bool count_skb;      /* count UDP bytes by cgroup_skb even where calls can be counted */
+	bool owners_by_key;  /* keep members in a hash even where hooks can read task storage */
 };
 
 struct sl_set;

@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "kernel/bpffs.h"
+#include "kernel/feature.h"
 #include "kernel/set_private.h"
 #include "sluice.skel.h"
 
@@ -30,13 +31,34 @@ static void cleanup_skel(struct sluice_bpf **skel)
 	sluice_bpf__destroy(*skel);
 }
 
-/* libbpf's own messages: kept for -v; the error that reaches a person is ours. */
+/* Lines of a message that are kept: what the verifier complains of comes last. */
+#define LOG_LINES 60
+
+/*
+ * libbpf's own messages: kept for -v; the error that reaches a person is ours. The
+ * verifier's log is one message of thousands of lines.
+ */
 __attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
 							    const char *fmt, va_list args)
 {
-	if (level == LIBBPF_DEBUG)
+	_cleanup_free_ char *text = NULL;
+	char *line, *next;
+	unsigned int n = 0;
+
+	if (level == LIBBPF_DEBUG || sl_log_get_level() < SL_LOG_DEBUG)
 		return 0;
-	sl_vlog(SL_LOG_DEBUG, fmt, args);
+	if (vasprintf(&text, fmt, args) < 0) {
+		text = NULL; /* undefined, says the manual */
+		return 0;
+	}
+	line = text + strlen(text);
+	while (line > text && n <= LOG_LINES)
+		if (*--line == '\n')
+			n++;
+	next = *line == '\n' ? line + 1 : line;
+	while ((line = strsep(&next, "\n")))
+		if (*line)
+			sl_log_debug("%s", line);
 	return 0;
 }
 
@@ -125,6 +147,8 @@ static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 	rc = rc ?: RESIZE(cgroups, sandboxes);
 	if (o->max_procs)
 		rc = rc ?: RESIZE(procs, o->max_procs);
+	if (skel->rodata->owners_by_key)
+		rc = rc ?: RESIZE(owners, bpf_map__max_entries(skel->maps.procs));
 	if (o->max_exes)
 		rc = rc ?: (RESIZE(exes, o->max_exes) ?: RESIZE(exe_index, o->max_exes));
 	if (o->max_lineages)
@@ -287,6 +311,7 @@ static int load(struct sluice_bpf **out, const struct sl_set_options *options, s
 	skel = sluice_bpf__open();
 	if (!skel)
 		return sl_err_sys(err, errno, "can't open the built-in programs");
+	skel->rodata->owners_by_key = options->owners_by_key || !sl_feature_storage_in_hooks();
 	rc = choose_programs(skel, &count_skb, err);
 	if (rc)
 		return rc;

@@ -50,6 +50,7 @@ static const char *const map_names[] = {
 	[SL_MAP_COUNTERS] = "counters",
 	[SL_MAP_SANDBOXES] = "sandboxes",
 	[SL_MAP_CGROUPS] = "cgroups",
+	[SL_MAP_OWNERS] = "owners",
 	[SL_MAP_PROCS] = "procs",
 	[SL_MAP_EXES] = "exes",
 	[SL_MAP_EXE_INDEX] = "exe_index",
