@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/format.h"
+#include "base/hex.h"
 #include "identity/hash_file.h"
 
 static const char *const error_names[] = {
@@ -27,7 +26,7 @@ const char *sl_digest_error_name(enum sl_digest_error error)
 
 void sl_digest_hex(const struct sl_digest *digest, char hex[2 * SL_SHA256_LEN + 1])
 {
-	sl_format_hex(hex, digest->sha256, SL_SHA256_LEN);
+	sl_hex(hex, digest->sha256, SL_SHA256_LEN);
 }
 
 int sl_digest_now(const struct sl_exe *exe, int pid, struct sl_digest *out)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "policy/load.h"
 #include "policy/match.h"
@@ -24,29 +25,9 @@ static int take_path(struct sl_loader *loader, const struct sl_yaml_node *node, 
 	return sl_load_keep(loader, text, out);
 }
 
-static int hex_digit(char c)
-{
-	static const char digits[] = "0123456789abcdef";
-	const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
 int sl_sha256_parse(const char *text, uint8_t *out)
 {
-	uint8_t bytes[SL_SHA256_LEN];
-
-	for (size_t i = 0; i < 2 * sizeof(bytes); i++) {
-		int digit = hex_digit(text[i]);
-
-		if (digit < 0)
-			return -EINVAL;
-		bytes[i / 2] = (uint8_t)(i % 2 ? bytes[i / 2] | digit : digit << 4);
-	}
-	if (text[2 * sizeof(bytes)])
-		return -EINVAL;
-	memcpy(out, bytes, sizeof(bytes));
-	return 0;
+	return sl_hex_parse(text, out, SL_SHA256_LEN);
 }
 
 static int take_sha256(struct sl_loader *loader, const struct sl_yaml_node *node,
