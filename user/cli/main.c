@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "base/start.h"
 #include "cli/commands.h"
 
 static const struct sl_command *const objects[] = {
@@ -21,5 +22,7 @@ static const struct sl_command root = {
 
 int main(int argc, char **argv)
 {
+	sl_start_descriptors();
+	sl_start_raise_files();
 	return sl_cli_main(&root, argc, argv);
 }

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/parse.h"
+#include "base/start.h"
 #include "kernel/cgroup.h"
 
 static void user_of(struct sl_run_user *user, const struct passwd *pw)
@@ -108,8 +109,10 @@ static _Noreturn void child_main(const struct sl_run_start *start, int report)
 		sl_err_sys(&failure.err, -rc, "can't enter the sandbox's cgroup");
 	if (!rc && start->user->change)
 		set_environment(start->user);
-	if (!rc)
+	if (!rc) {
 		sl_run_signals_restore(start->signals);
+		sl_start_restore_files();
+	}
 	if (!rc)
 		rc = start->mediate ? sl_mediate_child(start->mediate, &failure.err)
 				    : change_user(start->user, &failure.err);
