@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "broker/filter.h"
 #include "cli/commands.h"
+#include "cli/set_options.h"
 #include "event/watch.h"
 #include "kernel/feature.h"
 #include "run/child.h"
@@ -34,6 +35,7 @@ struct run_options {
 	bool pass_socket;
 	bool watch;
 	bool wait_all;
+	struct sl_set_options set;
 };
 
 static const char *const mode_names[] = { "policy", "observe", "audit", "enforce", NULL };
@@ -64,6 +66,7 @@ static const struct sl_option options[] = {
 		  "show events on stderr as they happen"),
 	SL_OPTION(FLAG, struct run_options, wait_all, "wait-all", 0, NULL,
 		  "wait for all that the command started, instead of killing it"),
+	SL_SET_SIZES(struct run_options, "16384"),
 	{ 0 },
 };
 
@@ -305,7 +308,7 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");
 	}
 	sl_run_signals_take(&run.signals);
-	rc = sl_run_world_make(&run.world, NULL, &cli->err);
+	rc = sl_run_world_make(&run.world, NULL, &run.options->set, &cli->err);
 	if (!rc)
 		rc = finish(&run, run_in_world(&run, argv));
 	run_free(&run);

@@ -13,6 +13,7 @@
 #include "cli/query.h"
 #include "cli/sandbox_find.h"
 #include "cli/sandbox_policy.h"
+#include "cli/set_options.h"
 #include "kernel/cgroup.h"
 #include "kernel/shared.h"
 
@@ -42,12 +43,7 @@ struct attach_options {
 	const char *policy;
 	unsigned int mode;
 	struct sl_set_options set;
-	uint64_t ring_bytes;
 };
-
-#define SIZE_OPTION(member, text, largest, meaning)                                            \
-	SL_OPTION(U32, struct attach_options, set.member, text, 0, "COUNT", meaning, .min = 1, \
-		  .max = (largest))
 
 static const struct sl_option attach_options[] = {
 	SL_OPTION(TEXT, struct attach_options, name, "name", 'n', "NAME",
@@ -59,14 +55,9 @@ static const struct sl_option attach_options[] = {
 	SL_OPTION(CHOICE, struct attach_options, mode, "mode", 0, NULL,
 		  "what becomes of a denial (default: as the policy says, enforce)",
 		  .choices = sl_sandbox_modes),
-	SIZE_OPTION(max_procs, "max-procs", 1U << 22, "processes that are known at once"),
-	SIZE_OPTION(max_exes, "max-exes", 1U << 20, "executables that are known"),
-	SIZE_OPTION(max_lineages, "max-lineages", 1U << 22, "chains of executables"),
-	SIZE_OPTION(max_closed, "max-closed", 1U << 22, "sockets remembered, open or closed"),
-	SIZE_OPTION(max_socks, "max-socks", 1U << 24, "open sockets beyond that"),
-	SIZE_OPTION(max_sandboxes, "max-sandboxes", SL_SANDBOX_MAX - 1, "sandboxes"),
-	SL_OPTION(SIZE, struct attach_options, ring_bytes, "ring-bytes", 0, "BYTES",
-		  "size of the ring buffer of events"),
+	SL_SET_SIZES(struct attach_options, "32768"),
+	SL_SET_SIZE(struct attach_options, set.max_sandboxes, "max-sandboxes", SL_SANDBOX_MAX - 1,
+		    "sandboxes (default: 1023)"),
 	{ 0 },
 };
 
@@ -163,17 +154,11 @@ static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char
 {
 	const struct attach_options *options = values;
 	_cleanup_(sl_apply_free) struct sl_apply *policy = NULL;
-	struct sl_set_options set = options->set;
 	char path[PATH_MAX], mount[PATH_MAX];
 	unsigned int id;
 	int ret;
 
 	(void)argc;
-	if (options->ring_bytes > 1U << 30) {
-		sl_err_set(&cli->err, ERANGE, "--ring-bytes: the size is out of range");
-		return sl_err_hint(&cli->err, "1G is the largest");
-	}
-	set.ring_bytes = (unsigned int)options->ring_bytes;
 	ret = check_name(cli, options->name);
 	if (!ret)
 		ret = sl_sandbox_policy_open(&policy, cli, options->policy, options->mode);
@@ -187,7 +172,7 @@ static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char
 		return ret;
 	if (!options->force_root && !strcmp(sl_cgroup_relative(path, mount), "/"))
 		return refuse_root(cli);
-	ret = sl_shared_attach(cli->set_dir, path, options->name, &set, &id, &cli->err);
+	ret = sl_shared_attach(cli->set_dir, path, options->name, &options->set, &id, &cli->err);
 	if (ret)
 		return explain_cgroup(cli, path, ret);
 	ret = policy ? sl_sandbox_policy_load(policy, cli, id, options->mode) : 0;

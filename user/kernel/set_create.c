@@ -167,7 +167,12 @@ static int load_failed(int rc, struct sl_err *err)
 				   "this needs CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and "
 				   "CAP_SYS_ADMIN, and no lockdown: see 'sluice feature probe'");
 	if (rc == -ENOMEM || rc == -E2BIG)
-		return sl_err_hint(err, "lower the map sizes, or raise the memory limit");
+		return sl_err_hint(err, "ask for smaller maps (--max-procs, --max-exes, "
+					"--max-lineages, --max-closed, --max-socks, --ring-bytes), "
+					"or raise the memory limit of this cgroup");
+	if (rc == -EMFILE)
+		return sl_err_hint(err, "raise the limit of open files of this process: "
+					"'ulimit -n 1024' before it");
 	return sl_err_hint(err, "see 'sluice feature probe', and run again with -v for the "
 				"verifier's words");
 }

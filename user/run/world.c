@@ -16,6 +16,9 @@
 
 #define RUN_PREFIX "run-"
 
+/* Of one command; a set that many sandboxes share has more. */
+#define PROCS_DEFAULT 16384
+
 /* In the directory of the set: a link to the cgroup. */
 #define CGROUP_LINK "cgroup"
 
@@ -126,15 +129,19 @@ static int world_fill(struct sl_run_world *world, const char *name, struct sl_er
 	return rc ? rc : sl_sandbox_attach(world->set, world->cgroup, name, &world->sandbox, err);
 }
 
-int sl_run_world_make(struct sl_run_world *world, const char *name, struct sl_err *err)
+int sl_run_world_make(struct sl_run_world *world, const char *name,
+		      const struct sl_set_options *options, struct sl_err *err)
 {
-	static const struct sl_set_options options = { .max_sandboxes = 1, .max_procs = 16384 };
+	struct sl_set_options sizes = *options;
 	int rc;
+
+	sizes.max_sandboxes = 1;
+	sizes.max_procs = sizes.max_procs ? sizes.max_procs : PROCS_DEFAULT;
 
 	*world = (struct sl_run_world){ .keeper = -1, .keeper_fd = -1 };
 	remove_all_stale();
 	snprintf(world->dir, sizeof(world->dir), SL_SET_ROOT "/" RUN_PREFIX "%d", getpid());
-	rc = sl_set_create(&world->set, world->dir, &options, err);
+	rc = sl_set_create(&world->set, world->dir, &sizes, err);
 	if (rc)
 		return rc;
 	rc = world_fill(world, name, err);

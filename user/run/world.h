@@ -24,8 +24,12 @@ struct sl_run_world {
 	int keeper_fd; /* its end tells the keeper to clean up */
 };
 
-/* Removes stale worlds, then makes one. On failure nothing is left. */
-int sl_run_world_make(struct sl_run_world *world, const char *name, struct sl_err *err);
+/*
+ * Removes stale worlds, then makes one; of `options` the sizes count (0: 16,384 processes,
+ * else the set's defaults). On failure nothing is left.
+ */
+int sl_run_world_make(struct sl_run_world *world, const char *name,
+		      const struct sl_set_options *options, struct sl_err *err);
 
 /* Kills what is in the cgroup, removes all, ends the keeper. */
 void sl_run_world_end(struct sl_run_world *world);
