@@ -187,12 +187,21 @@ int BPF_PROG(on_exit, struct task_struct *task)
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_cgroup_attach, struct cgroup *cgroup, const char *path, struct task_struct *task)
 {
+	struct sl_owner *state;
 	__u32 sandbox;
 
 	if (BPF_CORE_READ(cgroup, root, hierarchy_id) != CGROUP2_HIERARCHY)
 		return 0;
 	sandbox = cgroup_sandbox(cgroup);
-	if (sandbox)
+	if (sandbox) {
 		process_enter(task->group_leader, sandbox, SL_PROC_MOVED);
+		return 0;
+	}
+	if (task != task->group_leader)
+		return 0;
+	/* A member still, but where it goes no hook of its sandbox runs. */
+	state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	if (state)
+		count(state->sandbox, SL_COUNTER_PROC_LEFT);
 	return 0;
 }

@@ -78,7 +78,10 @@ enum sl_counter_class {
 	X(PROG_MISSING, FAULT, "prog_missing", "a trampoline found no program behind it")         \
 	X(MAP_NOMEM, FAULT, "map_nomem", "no memory for a row of a map that is not full")         \
 	X(MAP_BUSY, FAULT, "map_busy", "a row could not be added, for another reason than room")  \
-	X(PACKET_CREATED, FLOW, "packet_created", "of those created, records of AF_PACKET sockets")
+	X(PACKET_CREATED, FLOW, "packet_created",                                                 \
+	  "of those created, records of AF_PACKET sockets")                                       \
+	X(PROC_LEFT, FAULT, "proc_left",                                                          \
+	  "members that left the cgroup: sockets they make elsewhere are not recorded")
 
 enum sl_counter {
 #define X(name, class, text, help) SL_COUNTER_##name,

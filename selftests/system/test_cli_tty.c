@@ -158,7 +158,7 @@ Test(cli_tty, watch)
 	cr_expect_not_null(strstr(cli.out, "exec"), "%s", cli.out);
 	cr_expect_not_null(strstr(cli.out, "connect"), "%s", cli.out);
 	cr_expect_not_null(strstr(cli.out, "close"), "%s", cli.out);
-	summary = strstr(cli.out, "1 socket, 0 of them unused");
+	summary = strstr(cli.out, "sluice: 1 socket\r\n");
 	cr_assert_not_null(summary, "%s", cli.out);
 	cr_expect_leq(text_width(summary), 100, "%s", cli.out);
 	/* Its chain of images is cut, as many as there are. */

@@ -71,7 +71,7 @@ static char *printed(void)
 	FILE *file = open_memstream(&text, &len);
 
 	cr_assert_not_null(file);
-	cr_assert_eq(sl_summary_print(summary, file), 0);
+	cr_assert_eq(sl_summary_print(summary, 0, file), 0);
 	fclose(file);
 	return text;
 }

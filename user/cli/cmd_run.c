@@ -13,11 +13,10 @@
 #include "event/watch.h"
 #include "kernel/feature.h"
 #include "run/child.h"
-#include "run/denied.h"
 #include "run/enforce.h"
 #include "run/loop.h"
 #include "run/mediate.h"
-#include "run/summary.h"
+#include "run/report.h"
 
 /* Exit statuses of sluice's own, as env(1) has them. */
 #define STATUS_SLUICE 125
@@ -255,13 +254,19 @@ static void run_free(struct run *run)
 		fclose(run->json);
 }
 
-static void print_tables(struct run *run)
+static int print_report(struct run *run)
 {
-	struct sl_counters counted;
-	bool known = !sl_counters_read(run->world.set, run->world.sandbox, &counted);
+	struct sl_run_report report = {
+		.set = run->world.set,
+		.sandbox = run->world.sandbox,
+		.summary = run->summary,
+		.denied = run->denied,
+	};
+	struct sl_event_stream_stats stats;
 
-	sl_summary_print(run->summary, stderr);
-	sl_denied_print(run->denied, known ? &counted : NULL, stderr);
+	sl_event_stream_stats(run->stream, &stats);
+	report.dropped = stats.dropped;
+	return sl_run_report_print(&report, stderr);
 }
 
 /*
@@ -273,7 +278,7 @@ static int finish(struct run *run, int status)
 	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0;
 
 	if (run->summary && status >= 0 && run->started)
-		print_tables(run);
+		print_report(run);
 	sl_ring_free(&run->ring);
 	sl_run_world_end(&run->world);
 	if (!rc || status < 0)

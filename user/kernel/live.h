@@ -68,4 +68,10 @@ int sl_live_check(struct sl_live *live, const char *dir, const struct sl_live_op
 		  struct sl_err *err);
 void sl_live_free(struct sl_live *live);
 
+/*
+ * Adds a struct sl_live_fault for each counter of faults that isn't zero, over all of the
+ * set; with `run` the advice is for the set of one command. -ENOMEM or -errno.
+ */
+int sl_live_faults(struct sl_set *set, bool run, struct sl_array *faults);
+
 #endif

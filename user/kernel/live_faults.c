@@ -5,7 +5,17 @@
 #include "base/cleanup.h"
 #include "kernel/live_private.h"
 
-#define RAISE(option) ("detach all sandboxes and attach with a larger --" option)
+/* The next step for a set that sandboxes were attached to, and for that of one command. */
+struct advice {
+	const char *attached;
+	const char *run;
+};
+
+#define RAISE(option)                                                      \
+	{                                                                  \
+		"detach all sandboxes and attach with a larger --" option, \
+			"run it with a larger --" option                   \
+	}
 
 static const struct {
 	const char *name;
@@ -17,19 +27,25 @@ static const struct {
 #undef X
 };
 
-static const char *const advice[SL_COUNTER_MAX] = {
+static const struct advice advice[SL_COUNTER_MAX] = {
 	[SL_COUNTER_EVENT_LOST] = RAISE("ring-bytes, or give the consumer more CPU"),
 	[SL_COUNTER_PROCS_FULL] = RAISE("max-procs"),
 	[SL_COUNTER_EXES_FULL] = RAISE("max-exes"),
 	[SL_COUNTER_LINEAGES_FULL] = RAISE("max-lineages"),
-	[SL_COUNTER_TUPLES_FULL] = RAISE("max-tuples"),
-	[SL_COUNTER_EXE_COLLISION] =
-		"detach all sandboxes and attach again: hashes are seeded anew",
-	[SL_COUNTER_TASK_NOMEM] = "raise the memory limit of the sandboxes' cgroups",
-	[SL_COUNTER_SOCK_NOMEM] = "raise the memory limit of the sandboxes' cgroups",
+	[SL_COUNTER_TUPLES_FULL] = RAISE("max-socks"),
+	[SL_COUNTER_SOCKS_FULL] = RAISE("max-socks"),
+	[SL_COUNTER_EXE_COLLISION] = { "detach all sandboxes and attach again: hashes are seeded "
+				       "anew",
+				       "run it again: hashes are seeded anew" },
+	[SL_COUNTER_TASK_NOMEM] = { "raise the memory limit of the sandboxes' cgroups",
+				    "raise the memory limit of this cgroup" },
+	[SL_COUNTER_SOCK_NOMEM] = { "raise the memory limit of the sandboxes' cgroups",
+				    "raise the memory limit of this cgroup" },
+	[SL_COUNTER_PROC_LEFT] = { "run them as a user who may not write cgroup.procs",
+				   "run it as a user who may not write cgroup.procs (--user)" },
 };
 
-int sl_live_faults(struct sl_set *set, struct sl_array *faults)
+int sl_live_faults(struct sl_set *set, bool run, struct sl_array *faults)
 {
 	struct sl_counters sums;
 	struct sl_live_fault *fault;
@@ -45,7 +61,7 @@ int sl_live_faults(struct sl_set *set, struct sl_array *faults)
 			.counter = counters[i].name,
 			.value = sums.n[i],
 			.meaning = counters[i].meaning,
-			.advice = advice[i],
+			.advice = run ? advice[i].run : advice[i].attached,
 		};
 	}
 	return rc;

@@ -25,7 +25,4 @@ void sl_live_cgroup_links(const struct sl_set *set, const struct sl_sandbox *san
 void sl_live_canary(struct sl_set *set, const struct sl_sandbox *sandbox, const char *path,
 		    int timeout_ms, struct sl_condition *condition);
 
-/* live_faults.c: counters of faults that aren't zero. -ENOMEM or -errno. */
-int sl_live_faults(struct sl_set *set, struct sl_array *faults);
-
 #endif

@@ -156,7 +156,22 @@ static int by_count(const void *a, const void *b)
 	return strcmp(ra->exe, rb->exe);
 }
 
-int sl_summary_print(struct sl_summary *summary, FILE *file)
+static void print_head(const struct sl_summary *summary, uint64_t missing, FILE *file)
+{
+	unsigned long long all = summary->sockets + missing;
+
+	/* A line of its own goes before a table, not before a lone number. */
+	fprintf(file, "%ssluice: %llu socket%s", sl_htab_count(summary->rows) ? "\n" : "", all,
+		all == 1 ? "" : "s");
+	if (summary->unused)
+		fprintf(file, ", %llu of them unused", (unsigned long long)summary->unused);
+	if (missing)
+		fprintf(file, ", %llu of them missing here: their events were lost",
+			(unsigned long long)missing);
+	fputc('\n', file);
+}
+
+int sl_summary_print(struct sl_summary *summary, uint64_t missing, FILE *file)
 {
 	size_t count = sl_htab_count(summary->rows), at = 0, n = 0;
 	_cleanup_free_ struct row *rows = calloc(count + 1, sizeof(*rows));
@@ -172,9 +187,7 @@ int sl_summary_print(struct sl_summary *summary, FILE *file)
 	qsort(rows, n, sizeof(*rows), by_count);
 	records.count = n < SL_SUMMARY_SHOWN ? n : SL_SUMMARY_SHOWN;
 	sl_output_init(&output, file);
-	fprintf(file, "\nsluice: %llu socket%s, %llu of them unused\n",
-		(unsigned long long)summary->sockets, summary->sockets == 1 ? "" : "s",
-		(unsigned long long)summary->unused);
+	print_head(summary, missing, file);
 	if (n)
 		rc = sl_print_list(&output, row_fields, &records);
 	if (n > records.count || summary->beyond)

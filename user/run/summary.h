@@ -20,7 +20,10 @@ void sl_summary_free(struct sl_summary **summary);
 /* Takes a close event; others are ignored. An sl_event_fn whose arg is the summary. */
 void sl_summary_add(const struct sl_view_event *event, void *arg);
 
-/* Prints the table, the most connections first. 0 or -errno. */
-int sl_summary_print(struct sl_summary *summary, FILE *file);
+/*
+ * Prints the table, the most connections first, under a line that has the number of all
+ * sockets: `missing` is how many closed without an event that told. 0 or -errno.
+ */
+int sl_summary_print(struct sl_summary *summary, uint64_t missing, FILE *file);
 
 #endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What `sluice run` tells at the end: the tables of connections and denials, and what is
+ * wrong with them. A lost event means a socket that is in no table; the kernel has counted
+ * it, so the number that is missing is exact. Every counter of faults that isn't zero is
+ * told with its meaning and a next step.
+ */
+#ifndef SLUICE_USER_RUN_REPORT_H
+#define SLUICE_USER_RUN_REPORT_H
+
+#include "base/object.h"
+#include "kernel/set.h"
+#include "run/denied.h"
+#include "run/summary.h"
+
+/* All borrowed. */
+struct sl_run_report {
+	struct sl_set *set;
+	unsigned int sandbox;
+	struct sl_summary *summary;
+	struct sl_denied *denied;
+	uint64_t dropped; /* events that user space had no memory for */
+};
+
+/* Before the world ends. 0, or -errno of the first thing that could not be written. */
+int sl_run_report_print(const struct sl_run_report *report, FILE *file);
+
+#endif
