@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -88,5 +89,28 @@ Test(cli_caller, few_open_files)
 	CLI_BEFORE(&cli, no_files, "run", "-q", "--", "true");
 	cli_expect_error(&cli, 125, "Too many open files");
 	cr_expect_not_null(strstr(cli.err, "ulimit -n"), "%s", cli.err);
+	cli_free(&cli);
+}
+
+static void interrupted(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGINT);
+}
+
+/* While sluice starts, the signal has nobody else to end: the command does not run. */
+Test(cli_caller, interrupted_while_it_starts)
+{
+	struct cli cli;
+
+	CLI_BEFORE(&cli, interrupted, "run", "--", "echo", "ran");
+	cr_expect_eq(cli.status, 128 + SIGINT);
+	cr_expect_str_eq(cli.out, "");
+	cr_expect_str_eq(cli.err, "");
+	cr_expect(run_left_nothing(cli.pid));
 	cli_free(&cli);
 }

@@ -222,6 +222,10 @@ static int run_in_world(struct run *run, char **argv)
 	rc = start_mediation(run, &user);
 	if (rc)
 		return rc;
+	/* Interrupted before there is a command: it never starts. */
+	status = sl_run_signals_ending();
+	if (status)
+		return 128 + status;
 	start = (struct sl_run_start){
 		.cgroup = run->world.cgroup,
 		.user = &user,

@@ -155,6 +155,7 @@ int sl_run_child_start(pid_t *pid, const struct sl_run_start *start, bool *exec_
 		close(fds[0]);
 		return sl_err_sys(err, errno, "can't fork");
 	}
+	sl_run_signals_hand_over(child);
 	if (start->mediate)
 		rc = sl_mediate_parent(start->mediate, start->files, &mediate_err);
 	if (rc)
