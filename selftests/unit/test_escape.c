@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/log.h"
+#include "base/object.h"
 
 static void escapes_to(const char *src, size_t len, const char *expected)
 {
@@ -24,7 +26,8 @@ static void escapes_to(const char *src, size_t len, const char *expected)
 Test(escape, printable_text_passes)
 {
 	ESCAPES_TO("", "");
-	ESCAPES_TO("/usr/bin/a b\\c\"'$", "/usr/bin/a b\\c\"'$");
+	ESCAPES_TO("/usr/bin/a b\"'$", "/usr/bin/a b\"'$");
+	ESCAPES_TO("a\\c", "a\\\\c");
 	ESCAPES_TO("größe/日本語/🙂", "größe/日本語/🙂");
 }
 
@@ -70,8 +73,38 @@ Test(escape, twice_is_once)
 	char once[128], twice[128];
 
 	sl_escape(once, sizeof(once), src, sizeof(src) - 1);
-	sl_escape_text(twice, sizeof(twice), once);
+	sl_escape_again(twice, sizeof(twice), once, strlen(once));
 	cr_expect_str_eq(once, twice);
+}
+
+/* A name can't be chosen to look like another one's escaped bytes. */
+Test(escape, different_texts_stay_different)
+{
+	static const char *const texts[] = { "x\xff",      "x\\xff",  "x\\\\xff",
+					     "x\xff\\",    "x\\\xff", "x\u202e",
+					     "x\\u{202e}", "\\",      "x\\xfg\xff" };
+	char plain[ARRAY_SIZE(texts)][64];
+	const char *json[ARRAY_SIZE(texts)];
+	struct json_object *strings[ARRAY_SIZE(texts)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		sl_escape_text(plain[i], sizeof(plain[i]), texts[i]);
+		strings[i] = sl_json_string(texts[i], strlen(texts[i]));
+		json[i] = json_object_get_string(strings[i]);
+		for (size_t k = 0; k < i; k++) {
+			cr_expect_str_neq(plain[i], plain[k]);
+			cr_expect_str_neq(json[i], json[k]);
+		}
+	}
+	cr_expect_str_eq(plain[1], "x\\\\xff");
+	cr_expect_str_eq(json[0], "x\\xff");
+	cr_expect_str_eq(json[1], "x\\\\xff");
+	/* What can't be taken for a byte is exact. */
+	cr_expect_str_eq(json[5], "x\u202e");
+	cr_expect_str_eq(json[6], "x\\u{202e}");
+	cr_expect_str_eq(json[7], "\\");
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		json_object_put(strings[i]);
 }
 
 Test(escape, cut_text_ends_with_an_ellipsis_at_every_size)
@@ -111,7 +144,7 @@ Test(escape, all_single_bytes_are_safe_and_fit_the_maximum)
 
 		memset(src, byte, sizeof(src));
 		used = sl_escape(dst, sizeof(dst), src, sizeof(src));
-		cr_expect_eq(used, byte >= 0x20 && byte < 0x7f ? 8 : 32);
+		cr_expect_eq(used, byte == '\\' ? 16 : byte >= 0x20 && byte < 0x7f ? 8 : 32);
 		for (size_t i = 0; i < used; i++)
 			cr_expect(dst[i] >= 0x20 && dst[i] < 0x7f);
 	}

@@ -41,7 +41,7 @@ static size_t sink_end(struct sink *sink, bool whole)
 	return sink->used;
 }
 
-size_t sl_escape(char *dst, size_t size, const char *src, size_t len)
+static size_t escape(char *dst, size_t size, const char *src, size_t len, bool again)
 {
 	struct sink sink = { .dst = dst, .size = size };
 	bool whole = true;
@@ -51,7 +51,9 @@ size_t sl_escape(char *dst, size_t size, const char *src, size_t len)
 		uint32_t code;
 		size_t n = sl_utf8_decode(src, len, &code);
 
-		if (n > 0 && sl_utf8_safe(code)) {
+		if (n > 0 && code == '\\' && !again) {
+			whole = sink_put(&sink, "\\\\", 2);
+		} else if (n > 0 && sl_utf8_safe(code)) {
 			whole = sink_put(&sink, src, n);
 		} else {
 			int used;
@@ -69,11 +71,39 @@ size_t sl_escape(char *dst, size_t size, const char *src, size_t len)
 	return sink_end(&sink, whole);
 }
 
+size_t sl_escape(char *dst, size_t size, const char *src, size_t len)
+{
+	return escape(dst, size, src, len, false);
+}
+
+size_t sl_escape_again(char *dst, size_t size, const char *src, size_t len)
+{
+	return escape(dst, size, src, len, true);
+}
+
 size_t sl_escape_text(char *dst, size_t size, const char *src)
 {
 	if (!src)
 		src = "-";
 	return sl_escape(dst, size, src, strlen(src));
+}
+
+static bool is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool sl_utf8_unclean(const char *src, size_t len)
+{
+	const char *end = src + len;
+
+	if (memchr(src, 0, len) || !sl_utf8_valid(src, len))
+		return true;
+	for (const char *at = src; (at = memchr(at, '\\', (size_t)(end - at))); at++) {
+		if (end - at >= 4 && at[1] == 'x' && is_hex(at[2]) && is_hex(at[3]))
+			return true;
+	}
+	return false;
 }
 
 size_t sl_utf8_clean(char *dst, size_t size, const char *src, size_t len)
@@ -86,7 +116,9 @@ size_t sl_utf8_clean(char *dst, size_t size, const char *src, size_t len)
 		uint32_t code;
 		size_t n = sl_utf8_decode(src, len, &code);
 
-		if (n > 0 && code != 0) {
+		if (n > 0 && code == '\\') {
+			whole = sink_put(&sink, "\\\\", 2);
+		} else if (n > 0 && code != 0) {
 			whole = sink_put(&sink, src, n);
 		} else {
 			snprintf(unit, sizeof(unit), "\\x%02x", (unsigned char)*src);
@@ -134,7 +166,7 @@ size_t sl_elide(char *dst, size_t size, const char *src, size_t columns)
 			memcpy(dst, src, strlen(src) + 1);
 			return width;
 		}
-		sl_escape(dst, size, src, strlen(src));
+		sl_escape_again(dst, size, src, strlen(src));
 		return sl_utf8_width(dst);
 	}
 	if (columns == 0) {
@@ -152,7 +184,7 @@ size_t sl_elide(char *dst, size_t size, const char *src, size_t columns)
 		skip_width += one;
 	}
 	if (head + strlen(src + skip) + sizeof(ELLIPSIS) > size)
-		sl_escape(dst, size, src, strlen(src));
+		sl_escape_again(dst, size, src, strlen(src));
 	else
 		snprintf(dst, size, "%.*s" ELLIPSIS "%s", (int)head, src, src + skip);
 	return sl_utf8_width(dst);

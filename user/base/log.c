@@ -52,7 +52,7 @@ static void log_write(const char *prefix, const char *text)
 	char line[LOG_LINE_MAX];
 	size_t used = sl_escape_text(line, sizeof(line), prefix);
 
-	used += sl_escape(line + used, sizeof(line) - used - 1, text, strlen(text));
+	used += sl_escape_again(line + used, sizeof(line) - used - 1, text, strlen(text));
 	line[used++] = '\n';
 	/* stderr is not buffered: one fwrite is one write. A failure has no one to be told. */
 	(void)!fwrite(line, 1, used, stderr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Messages for people, on stderr: one line a record, "sluice: " first, escaped whole, so
- * that no name in it can add a line or move a cursor. Written with one write, so records
+ * that no name in it can add a line or move a cursor (a name that a workload chose is
+ * escaped by its writer as well, or a backslash in it could be read as an escape). Written with one write, so records
  * of several threads don't mix. errno is kept. Nothing here limits the rate: what may
  * happen often is counted instead of logged. Not for signal handlers.
  *

@@ -26,7 +26,7 @@ struct json_object *sl_json_string(const char *text, size_t len)
 
 	if (len > INT_MAX / 8)
 		return NULL;
-	if (sl_utf8_valid(text, len) && !memchr(text, 0, len))
+	if (!sl_utf8_unclean(text, len))
 		return json_object_new_string_len(text, (int)len);
 	clean = malloc(SL_ESCAPE_MAX(len));
 	if (!clean)

@@ -20,7 +20,8 @@
  * 3. JSON. Numbers are numbers, except ID, a decimal string (it may exceed 2^53). TIME is
  *    RFC 3339 with nanoseconds, DURATION_US a number of microseconds (call it *_us), BYTES
  *    a number, ENDPOINT {"addr", "port"}, FLAGS an array of words. Strings are valid UTF-8:
- *    a byte of no character is the text \xHH.
+ *    a byte of no character is the text \xHH, and in a string that has one, or had that
+ *    text, each backslash is doubled; all other strings are exact.
  * 4. Plain text is escaped, one line a value. In a sub-object, names are joined with '.';
  *    its columns appear if the sub-object itself has a heading ("" will do).
  * 5. Records are borrowed for the call only. Times are CLOCK_BOOTTIME nanoseconds.

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/query.h"
@@ -29,7 +28,7 @@ struct proc_row {
 	/* Of a tree; rows by their index plus 1, 0: there is none. */
 	size_t up, first, next;
 	__u32 depth;
-	char label[2 * INDENT_MAX + SL_ESCAPE_MAX(SL_COMM_LEN)];
+	char label[2 * INDENT_MAX + SL_COMM_LEN];
 };
 
 struct proc_list {
@@ -130,10 +129,9 @@ static size_t link_rows(struct sl_array *rows)
 static void fill_label(struct proc_row *row)
 {
 	int indent = (int)(row->depth < INDENT_MAX ? row->depth : INDENT_MAX);
-	char comm[SL_ESCAPE_MAX(SL_COMM_LEN)];
 
-	sl_escape_text(comm, sizeof(comm), row->process.comm);
-	snprintf(row->label, sizeof(row->label), "%*s%s", 2 * indent, "", comm);
+	/* Escaped when it is printed, as all that is. */
+	snprintf(row->label, sizeof(row->label), "%*s%s", 2 * indent, "", row->process.comm);
 }
 
 /* Copies the rows below `at` to `tree`, parents before their children, with labels. */

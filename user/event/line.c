@@ -6,7 +6,7 @@
 #include <sluice/sock.h>
 
 #include "base/format.h"
-#include "base/utf8.h"
+#include "base/escape.h"
 #include "event/line.h"
 
 #define NS_PER_S 1000000000LL
@@ -80,6 +80,7 @@ static void put_escaped(struct sl_line *line, uint32_t code)
 
 static void put_string(struct sl_line *line, const char *text, size_t len)
 {
+	bool unclean = sl_utf8_unclean(text, len);
 	size_t start = 0;
 	char hex[8];
 
@@ -96,7 +97,9 @@ static void put_string(struct sl_line *line, const char *text, size_t len)
 		}
 		put(line, text + start, at - start);
 		/* A byte of no character, and NUL, are the text \xHH (base/object.h, rule 3). */
-		if (!n || !code) {
+		if (unclean && code == '\\' && n) {
+			put_text(line, "\\\\\\\\");
+		} else if (!n || !code) {
 			snprintf(hex, sizeof(hex), "\\\\x%02x", byte);
 			put_text(line, hex);
 		} else {

@@ -72,9 +72,9 @@ int sl_feature_mount(const struct sl_feature_env *env, const char *type, const c
 			continue;
 		if (at && strcmp(mount_point, at) != 0)
 			continue;
-		sl_escape_text(point, SL_FEATURE_VALUE_MAX, mount_point);
+		sl_escape_again(point, SL_FEATURE_VALUE_MAX, mount_point, strlen(mount_point));
 		if (root)
-			sl_escape_text(root, SL_FEATURE_VALUE_MAX, mount_root);
+			sl_escape_again(root, SL_FEATURE_VALUE_MAX, mount_root, strlen(mount_root));
 		return 0;
 	}
 	return -ENODEV;

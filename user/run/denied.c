@@ -127,17 +127,18 @@ static void tell(struct sl_denied *denied, struct row *row, const struct sl_view
 		.exe = event->process && event->process->exe ? event->process->exe->path : NULL,
 		.rule = decision->rule,
 	};
-	char text[SL_ADVICE_MAX], times[32] = "";
+	char text[SL_ADVICE_MAX], times[32] = "", exe[SL_ESCAPE_MAX(sizeof(row->exe))];
 
 	if (denied->advise)
 		denied->advise(&advice, event, denied->arg);
 	sl_advice_text(text, sizeof(text), &advice);
 	if (row->count > 1)
 		snprintf(times, sizeof(times), ", %llu times", (unsigned long long)row->count);
-	sl_log_warning("%s: %.*s[%u] %s %s%s: %s: %s%s%s",
-		       decision->verdict_id == SL_VERDICT_AUDIT ? "would be denied" : "denied",
-		       (int)sizeof(row->exe), row->exe, row->pid, row->proto, row->to, times,
-		       row->reason, sl_reason_help(decision->reason_id), *text ? "; " : "", text);
+	sl_escape_text(exe, sizeof(exe), row->exe);
+	sl_log_warning("%s: %s[%u] %s %s%s: %s: %s%s%s",
+		       decision->verdict_id == SL_VERDICT_AUDIT ? "would be denied" : "denied", exe,
+		       row->pid, row->proto, row->to, times, row->reason,
+		       sl_reason_help(decision->reason_id), *text ? "; " : "", text);
 }
 
 static void tell_if_due(struct sl_denied *denied, struct row *row,

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/log.h"
 #include "kernel/cgroup.h"
 
@@ -44,6 +46,7 @@ static bool still_alive(const struct left *left, const struct sl_process_key *ke
 static int kill_one(const struct sl_process *process, void *arg)
 {
 	struct left *left = arg;
+	char comm[SL_ESCAPE_MAX(SL_COMM_LEN)];
 	_cleanup_fd_ int fd = -1;
 
 	if (process->flags & SL_PROC_EXITED)
@@ -56,9 +59,11 @@ static int kill_one(const struct sl_process *process, void *arg)
 			syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
 	}
 	left->alive++;
-	if (left->name && left->alive <= NAMED_MAX)
-		sl_log_notice("killed %u (%.*s), which the command had left running",
-			      process->key.tgid, SL_COMM_LEN, process->comm);
+	if (left->name && left->alive <= NAMED_MAX) {
+		sl_escape(comm, sizeof(comm), process->comm, strnlen(process->comm, SL_COMM_LEN));
+		sl_log_notice("killed %u (%s), which the command had left running",
+			      process->key.tgid, comm);
+	}
 	return 0;
 }
 
