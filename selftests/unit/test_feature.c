@@ -176,9 +176,10 @@ Test(feature, no_btf)
 Test(feature, no_cgroup2)
 {
 	put("/proc/self/mountinfo", BPF_LINE);
-	expect(ENODEV, "cgroup2 is not mounted", "mount -t cgroup2");
+	expect(ENODEV, "cgroup2 is not mounted", "mount -t cgroup2 none /sys/fs/cgroup");
 	put("/proc/self/mountinfo", CGROUP1_LINE BPF_LINE);
-	expect(ENODEV, "cgroup v1 only", "mount -t cgroup2");
+	/* Not over those of version 1, which would be gone. */
+	expect(ENODEV, "cgroup v1 only", "mount -t cgroup2 none /sys/fs/cgroup/unified");
 }
 
 Test(feature, bpffs_that_can_be_mounted)

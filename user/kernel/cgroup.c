@@ -44,16 +44,25 @@ static char *mountinfo_cgroup2(char *line)
 	return point;
 }
 
+const char *sl_cgroup_mount_step(bool v1)
+{
+	return v1 ? "mkdir -p /sys/fs/cgroup/unified && "
+		    "mount -t cgroup2 none /sys/fs/cgroup/unified"
+		  : "mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup";
+}
+
 int sl_cgroup_mount(char *out, size_t size, struct sl_err *err)
 {
 	_cleanup_file_ FILE *file = fopen("/proc/self/mountinfo", "re");
 	_cleanup_free_ char *line = NULL;
+	bool v1 = false;
 	size_t cap = 0;
 	char *point;
 
 	if (!file)
 		return sl_err_sys(err, errno, "can't read /proc/self/mountinfo");
 	while (getline(&line, &cap, file) > 0) {
+		v1 |= strstr(line, " - cgroup ") != NULL;
 		point = mountinfo_cgroup2(line);
 		if (!point)
 			continue;
@@ -63,8 +72,7 @@ int sl_cgroup_mount(char *out, size_t size, struct sl_err *err)
 		return 0;
 	}
 	sl_err_set(err, ENODEV, "cgroup2 is not mounted here");
-	return sl_err_hint(err, "mount it: mkdir -p /sys/fs/cgroup && "
-				"mount -t cgroup2 none /sys/fs/cgroup");
+	return sl_err_hint(err, "mount it: %s", sl_cgroup_mount_step(v1));
 }
 
 int sl_cgroup_self(char *out, size_t size, struct sl_err *err)

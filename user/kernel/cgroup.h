@@ -17,6 +17,9 @@
 /* Mount point of cgroup2 (/proc/self/mountinfo), also of a hybrid set-up. -ENODEV: none. */
 int sl_cgroup_mount(char *out, size_t size, struct sl_err *err);
 
+/* How to mount it: where cgroups of version 1 are (`v1`), beside and not over them. */
+const char *sl_cgroup_mount_step(bool v1);
+
 /* Path of the cgroup2 cgroup this process is in, below the mount: absolute. */
 int sl_cgroup_self(char *out, size_t size, struct sl_err *err);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "kernel/cgroup.h"
 #include "kernel/feature_private.h"
 
 #define NEWER "use a newer kernel, 6.1 at least"
@@ -45,8 +46,7 @@ static const struct sl_feature_probe probes[] = {
 		 "no iterators, no mount of bpffs, no kernel addresses", AS_ROOT),
 	REQUIRED("btf", btf, NULL, "programs can't adapt to this kernel",
 		 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y"),
-	REQUIRED("cgroup2", cgroup2, NULL, "there are no cgroups to attach to",
-		 "mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup"),
+	REQUIRED("cgroup2", cgroup2, NULL, "there are no cgroups to attach to", NULL),
 	OPTIONAL("cgroup-namespace", cgroup_ns, NULL,
 		 "cgroup paths are those of this cgroup namespace; others can't be named",
 		 "run in the host's cgroup namespace (docker run --cgroupns=host)"),
@@ -134,6 +134,13 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list args)
 	return 0;
 }
 
+static const char *mount_step(const struct sl_feature_env *env)
+{
+	char point[SL_FEATURE_VALUE_MAX];
+
+	return sl_cgroup_mount_step(!sl_feature_mount(env, "cgroup", NULL, point, NULL));
+}
+
 void sl_feature_probe(const struct sl_feature_env *env, struct sl_feature *rows)
 {
 	/* What a probe expects to fail is no message for anybody. */
@@ -152,6 +159,8 @@ void sl_feature_probe(const struct sl_feature_env *env, struct sl_feature *rows)
 		if (rows[i].state != SL_FEATURE_YES) {
 			rows[i].consequence = p->consequence;
 			rows[i].next_step = p->next_step;
+			if (p->probe == sl_probe_cgroup2)
+				rows[i].next_step = mount_step(env);
 		}
 	}
 	btf__free(run.btf);
@@ -205,7 +214,7 @@ struct requirement {
 	sl_feature_fn *probe;
 	int code;
 	const char *text; /* "<text> (<value>)" */
-	const char *hint;
+	const char *hint; /* NULL: it depends on the host */
 };
 
 static const struct requirement requirements[] = {
@@ -215,8 +224,7 @@ static const struct requirement requirements[] = {
 	  "boot without lockdown=confidentiality (lockdown=integrity is fine)" },
 	{ sl_probe_btf, ENOSYS, "the kernel has no BTF, the description of its types",
 	  "use a kernel built with CONFIG_DEBUG_INFO_BTF=y (Debian's are)" },
-	{ sl_probe_cgroup2, ENODEV, "cgroup2 is not mounted",
-	  "mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup" },
+	{ sl_probe_cgroup2, ENODEV, "cgroup2 is not mounted", NULL },
 	{ sl_probe_bpffs, ENODEV, "bpffs is not mounted at /sys/fs/bpf and can't be",
 	  "use a kernel with CONFIG_BPF_SYSCALL=y; in a container, bind /sys/fs/bpf from the host" },
 };
@@ -234,7 +242,7 @@ int sl_feature_require_at(const struct sl_feature_env *env, struct sl_err *err)
 			continue;
 		rc = sl_err_set(err, r->code, "%s%s%s%s", r->text, value[0] ? " (" : "", value,
 				value[0] ? ")" : "");
-		sl_err_hint(err, "%s", r->hint);
+		sl_err_hint(err, "%s", r->hint ?: mount_step(env));
 	}
 	return rc;
 }
