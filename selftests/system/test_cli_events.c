@@ -222,6 +222,20 @@ Test(cli_events, second_watch_is_refused, .init = world_up)
 	cli_free(&second);
 }
 
+/* A set that is removed does not leave its watcher waiting for ever. */
+Test(cli_events, watched_set_is_removed, .init = world_up)
+{
+	struct cli cli;
+
+	cli_start(&cli, NULL, CLI_ARGV("--set", world.dir, "event", "watch"));
+	cr_assert(eventually(is_watched, NULL));
+	cr_assert_eq(sl_set_destroy(world.dir, NULL), 0);
+	cli_end(&cli);
+	cr_expect_eq(cli.status, 1);
+	cr_expect_not_null(strstr(cli.err, "was removed"), "%s", cli.err);
+	cli_free(&cli);
+}
+
 /* A reader that goes away: the command goes on, and the loss is said once. */
 Test(cli_events, reader_goes_away, .init = world_up)
 {

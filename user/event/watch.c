@@ -17,7 +17,8 @@ struct watch {
 	struct sl_consumer consumer;
 	int epoll_fd;
 	int signal_fd;
-	int64_t end_ms; /* CLOCK_MONOTONIC; INT64_MAX: never */
+	int64_t end_ms;  /* CLOCK_MONOTONIC; INT64_MAX: never */
+	int64_t look_ms; /* when it is looked next whether the set is still there */
 };
 
 int sl_event_mask_set(struct sl_set *set, unsigned int mask, unsigned int *old, struct sl_err *err)
@@ -91,13 +92,36 @@ static bool is_over(const struct watch *watch)
 	       read(watch->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info);
 }
 
+/*
+ * The last detach takes the pins away, and a set that is made anew at the same place is
+ * another one: nothing more will come out of this ring.
+ */
+static int look_gone(struct watch *watch, struct sl_err *err)
+{
+	const struct sl_set *set = watch->consumer.set;
+	int64_t now = sl_monotonic_ms();
+
+	if (now < watch->look_ms)
+		return 0;
+	watch->look_ms = now + SL_SWEEP_MS;
+	if (!sl_set_gone(set))
+		return 0;
+	sl_err_set(err, ENOENT, "the set at '%s' was removed: its last sandbox was detached",
+		   sl_set_dir(set));
+	return sl_err_hint(err, "watch again once a sandbox is attached");
+}
+
 static int watch_loop(struct watch *watch, struct sl_err *err)
 {
 	struct epoll_event events[4];
 	int timeout, ret;
 
 	while (!is_over(watch)) {
+		/* Looked for first, so that what came before it is read. */
+		int gone = look_gone(watch, err);
+
 		ret = consume(watch, err);
+		ret = ret ? ret : gone;
 		if (ret)
 			return ret;
 		timeout = sl_sooner_ms(sl_event_stream_pump(watch->consumer.stream),

@@ -12,7 +12,10 @@
 #include "event/stream.h"
 #include "kernel/set.h"
 
-/* `time_us` 0: no end. -EBUSY when another process consumes the set's events. */
+/*
+ * `time_us` 0: no end. -EBUSY when another process consumes the set's events, -ENOENT when
+ * the set was removed meanwhile.
+ */
 int sl_event_watch(struct sl_set *set, struct sl_event_stream *stream, uint64_t time_us,
 		   struct sl_err *err);
 

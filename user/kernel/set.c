@@ -114,6 +114,23 @@ int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 	return 0;
 }
 
+bool sl_set_gone(const struct sl_set *set)
+{
+	struct bpf_map_info ours = {}, pinned = {};
+	__u32 ours_len = sizeof(ours), pinned_len = sizeof(pinned);
+	_cleanup_fd_ int fd = -1;
+	char path[PATH_MAX];
+
+	if (sl_set_path(path, set->dir, SL_SET_MAPS, sl_map_name(SL_MAP_CONFIG)))
+		return false;
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return errno == ENOENT;
+	return !bpf_obj_get_info_by_fd(fd, &pinned, &pinned_len) &&
+	       !bpf_obj_get_info_by_fd(set->maps[SL_MAP_CONFIG], &ours, &ours_len) &&
+	       ours.id != pinned.id;
+}
+
 int sl_set_destroy(const char *dir, struct sl_err *err)
 {
 	sl_root_detach(dir);

@@ -100,6 +100,12 @@ int sl_set_create(struct sl_set **out, const char *dir, const struct sl_set_opti
 /* Opens a set from its pins. -ENOENT when there is none, -EPROTO for another schema. */
 int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err);
 
+/*
+ * Whether its pins are gone, or are another set's by now: it records nothing any more. What
+ * can't be found out counts as still there.
+ */
+bool sl_set_gone(const struct sl_set *set);
+
 /* Closes descriptors; pins stay, and with them all that is attached. */
 void sl_set_free(struct sl_set **set);
 
