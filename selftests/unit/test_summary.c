@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The table at the end of a run. */
 #include <criterion/criterion.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,20 +29,25 @@ static void teardown(void)
 
 TestSuite(summary, .init = setup, .fini = teardown);
 
+static void add_sock(const struct sl_sock *sock)
+{
+	struct sl_event_sock event = world_sock_event(SL_EVENT_CLOSE, sock);
+	struct sl_view_event_parts parts;
+	struct sl_view_event view;
+
+	cr_assert_eq(sl_view_event_fill(&view, &parts, &event.head, source), 0);
+	sl_summary_add(&view, summary);
+}
+
 static void add(unsigned int flags, const char *local, const char *remote, unsigned int bytes)
 {
 	struct sl_sock sock = world_sock();
-	struct sl_view_event_parts parts;
-	struct sl_event_sock event;
-	struct sl_view_event view;
 
 	sock.flags = flags | SL_SOCK_ESTABLISHED | SL_SOCK_RELEASED;
 	sock.local = world_endpoint(local);
 	sock.remote = world_endpoint(remote);
 	sock.bytes_sent = bytes;
-	event = world_sock_event(SL_EVENT_CLOSE, &sock);
-	cr_assert_eq(sl_view_event_fill(&view, &parts, &event.head, source), 0);
-	sl_summary_add(&view, summary);
+	add_sock(&sock);
 }
 
 /* Whether a line of the table has all these words, blanks between them. */
@@ -103,6 +109,28 @@ Test(summary, outbound_rows_show_the_remote_port)
 	cr_expect(has_row(text, "tcp out - 192.0.2.1:443 2 3 B"), "%s", text);
 	cr_expect(has_row(text, "tcp out - 192.0.2.1:444 1 4 B"), "%s", text);
 	cr_expect_not(has_row(text, ":4000"), "%s", text);
+}
+
+/* Who only receives datagrams has a local end and no remote one: many may have sent. */
+Test(summary, datagrams_that_came_are_inbound)
+{
+	_cleanup_free_ char *text = NULL;
+	struct sl_sock sock = world_sock();
+
+	sock.type = SOCK_DGRAM;
+	sock.protocol = IPPROTO_UDP;
+	sock.flags = SL_SOCK_BOUND | SL_SOCK_RELEASED;
+	sock.local = world_endpoint("10.0.0.1:53");
+	sock.remote = (struct sl_endpoint){ 0 };
+	sock.bytes_sent = 0;
+	sock.bytes_received = 5;
+	add_sock(&sock);
+	sock.bytes_sent = 7;
+	sock.flags |= SL_SOCK_SENT;
+	add_sock(&sock);
+	text = printed();
+	cr_expect(has_row(text, "udp in 10.0.0.1:53 - 1 0 B 5 B"), "%s", text);
+	cr_expect(has_row(text, "udp out - - 1 7 B 5 B"), "%s", text);
 }
 
 /* As a raw socket's, whose sends name their destination where no hook looks. */

@@ -12,7 +12,7 @@ struct key {
 	struct sl_endpoint local;
 	struct sl_endpoint remote;
 	__u32 exe;
-	__u16 direction;
+	__u16 way;
 	__u16 state;
 	char proto[16];
 };
@@ -78,6 +78,27 @@ void sl_summary_free(struct sl_summary **summary)
 	*summary = NULL;
 }
 
+enum way { WAY_NONE, WAY_OUT, WAY_IN, WAY_LISTEN, WAY_MAX };
+
+static const char *const ways[WAY_MAX] = { "-", "out", "in", "listen" };
+
+/* A datagram socket that only received is a server's, whatever it was meant for. */
+static enum way way_of(const struct sl_view_sock *sock)
+{
+	switch (sock->direction) {
+	case SL_VIEW_DIRECTION_OUT:
+		return WAY_OUT;
+	case SL_VIEW_DIRECTION_IN:
+		return WAY_IN;
+	case SL_VIEW_DIRECTION_LISTEN:
+		return WAY_LISTEN;
+	case SL_VIEW_DIRECTION_DATAGRAM:
+		return sock->bytes_received && !sock->bytes_sent ? WAY_IN : WAY_OUT;
+	default:
+		return WAY_NONE;
+	}
+}
+
 /*
  * What connections have in common. On the way out the local port is the kernel's choice,
  * on the way in the remote one is the client's: neither tells anything.
@@ -86,29 +107,29 @@ static void key_of(struct key *key, const struct sl_view_sock *sock)
 {
 	memset(key, 0, sizeof(*key));
 	key->remote = sock->remote;
-	if (sock->direction == SL_VIEW_DIRECTION_IN) {
+	key->way = (__u16)way_of(sock);
+	if (key->way == WAY_IN) {
 		key->local = sock->local;
 		key->remote.port_be = 0;
 	}
 	key->exe = sock->process.exe ? sock->process.exe->id : 0;
-	key->direction = (__u16)sock->direction;
 	key->state = (__u16)sock->state;
 	memcpy(key->proto, sock->proto, sizeof(key->proto));
 }
 
 static void row_start(struct row *row, const struct key *key, const struct sl_view_sock *sock)
 {
-	static const char *const directions[] = { "-", "out", "in", "listen", "out" };
-
 	snprintf(row->exe, sizeof(row->exe), "%s",
 		 sock->process.exe ? sock->process.exe->path : sock->process.comm);
 	snprintf(row->proto, sizeof(row->proto), "%s", sock->proto);
-	row->direction = directions[sock->direction % ARRAY_SIZE(directions)];
+	row->direction = ways[key->way];
 	row->state = sl_view_state_name(sock->state);
 	row->local = key->local;
-	if (sock->direction == SL_VIEW_DIRECTION_IN)
+	if (sl_view_endpoint_empty(&key->remote))
+		return;
+	if (key->way == WAY_IN)
 		sl_format_addr(row->remote, sizeof(row->remote), key->remote.addr_be);
-	else if (!sl_view_endpoint_empty(&key->remote))
+	else
 		sl_format_endpoint(row->remote, sizeof(row->remote), &key->remote);
 }
 
