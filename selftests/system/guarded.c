@@ -46,14 +46,16 @@ static socklen_t make_addr(struct sockaddr_storage *out, const char *addr, unsig
 /* Both families have it at the same place. */
 static unsigned int port_of(const struct sockaddr_storage *addr)
 {
-	return ntohs(((const struct sockaddr_in *)addr)->sin_port);
+	struct sockaddr_in in;
+
+	memcpy(&in, addr, sizeof(in));
+	return ntohs(in.sin_port);
 }
 
 static int local_of(int fd, struct sockaddr_storage *out)
 {
 	socklen_t len = sizeof(*out);
 
-	memset(out, 0, sizeof(*out));
 	return getsockname(fd, (struct sockaddr *)out, &len);
 }
 
@@ -87,7 +89,7 @@ static void sink_close(struct sink *sink)
 static unsigned int next_port(struct sink *sink)
 {
 	struct pollfd pfd = { .fd = sink->fd, .events = POLLIN };
-	struct sockaddr_storage from = {};
+	struct sockaddr_storage from;
 	socklen_t len = sizeof(from);
 	char byte;
 	int fd;

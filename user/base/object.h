@@ -88,12 +88,11 @@ struct sl_field {
 	bool (*present)(const void *record); /* false: absent; NULL: rule 2 alone */
 };
 
-/* The size of a type: that of an expression which is a pointer looks like a slip to lint. */
-#define SL_FIELD_AS(kind, record, member, text, title, ...)                       \
-	{                                                                         \
-		.name = (text), .heading = (title), .type = SL_FIELD_TYPE_##kind, \
-		.offset = offsetof(record, member),                               \
-		.size = sizeof(__typeof__(((record *)0)->member)), __VA_ARGS__    \
+#define SL_FIELD_AS(kind, record, member, text, title, ...)                                \
+	{                                                                                  \
+		.name = (text), .heading = (title), .type = SL_FIELD_TYPE_##kind,          \
+		.offset = offsetof(record, member), .size = sizeof(((record *)0)->member), \
+		__VA_ARGS__                                                                \
 	}
 /* The name is the member's; use SL_FIELD_AS for another. Further initializers may follow. */
 #define SL_FIELD(kind, record, member, title, ...) \
