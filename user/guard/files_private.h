@@ -12,7 +12,7 @@ struct sl_files {
 	const struct sl_compiled *compiled;
 	__u32 policy;
 	bool digests, scripts;
-	pthread_mutex_t lock;     /* over what follows */
+	pthread_mutex_t lock; /* over what follows */
 	unsigned int script_rows;
 	pthread_cond_t hashed;    /* a thread has ended hashing */
 	struct sl_htab *known;    /* struct sl_guard_file -> struct known_file */
