@@ -128,6 +128,7 @@ npm_part() {
 apt_part() {
 	local url proxy state=$dir/apt
 
+	# shellcheck disable=SC2016 # apt-get expands it
 	url=$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null | grep -E '^https?://.*debian/?$' |
 		head -n 1) || { echo "skipped: apt has no Debian mirror that is reached by http"; return; }
 	proxy=$(apt-config dump Acquire | grep -ciE '::proxy ' || true)
@@ -135,6 +136,7 @@ apt_part() {
 	reaches "${url%/}/" || { echo "skipped: the Debian mirror does not answer"; return; }
 	mkdir -p "$state/lists/partial" "$state/cache/archives/partial" "$state/parts"
 	chown -R _apt "$state/lists/partial" "$state/cache/archives/partial"
+	# shellcheck disable=SC1091 # a file of the system, not of this tree
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $url" \
 		"$(. /etc/os-release && echo "$VERSION_CODENAME")-updates main" >"$state/sources.list"
 	both apt-get "$url" /usr/bin/apt-get apt-get -o "Dir::State=$state" \
