@@ -2,8 +2,10 @@
 /* sluice run: a command in a sandbox of its own, observed. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -88,6 +90,10 @@ static int open_events(struct run *run)
 {
 	const char *name = run->options->events;
 
+	if (!name && run->options->ocsf) {
+		sl_err_set(&run->cli->err, EINVAL, "--ocsf without --events writes nothing");
+		return sl_err_hint(&run->cli->err, "say where to: --events FILE, - for stdout");
+	}
 	if (!name)
 		return 0;
 	run->json = strcmp(name, "-") ? fopen(name, "we") : stdout;
@@ -258,19 +264,31 @@ static void run_free(struct run *run)
 		fclose(run->json);
 }
 
-static int print_report(struct run *run)
+static int print_report(struct run *run, int status)
 {
 	struct sl_run_report report = {
 		.set = run->world.set,
 		.sandbox = run->world.sandbox,
 		.summary = run->summary,
 		.denied = run->denied,
+		.status = status,
 	};
+	/* stdout is the command's. */
+	struct sl_output output = run->cli->output;
 	struct sl_event_stream_stats stats;
 
+	output.file = stderr;
 	sl_event_stream_stats(run->stream, &stats);
 	report.dropped = stats.dropped;
-	return sl_run_report_print(&report, stderr);
+	return sl_run_report_print(&report, &output);
+}
+
+/* A caller who closed stderr wants no table; base/start.h has opened it for reading. */
+static bool stderr_wanted(void)
+{
+	int flags = fcntl(STDERR_FILENO, F_GETFL);
+
+	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 /*
@@ -279,12 +297,14 @@ static int print_report(struct run *run)
  */
 static int finish(struct run *run, int status)
 {
-	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0;
+	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0, reported = 0;
 
-	if (run->summary && status >= 0 && run->started)
-		print_report(run);
+	if (run->summary && status >= 0 && run->started && stderr_wanted())
+		reported = print_report(run, status);
 	sl_ring_free(&run->ring);
 	sl_run_world_end(&run->world);
+	if (!rc && !status && reported)
+		return sl_err_sys(&run->cli->err, -reported, "can't print what was recorded");
 	if (!rc || status < 0)
 		return status;
 	/* What is left in the buffer can't be written either: one message is enough. */
@@ -329,10 +349,12 @@ const struct sl_command sl_cmd_run = {
 	.name = "run",
 	.summary = "run a command in a sandbox of its own and show its connections",
 	.synopsis = "-- COMMAND [ARGUMENT…]",
-	.details = "Makes a cgroup, runs the command in it and records in the kernel which\n"
-		   "process and binary owns each socket. Prints a table at the end (not with\n"
-		   "-q). Exits with the command's status, 128 + N after signal N; 125 when\n"
-		   "sluice itself failed, 126 or 127 when the command can't be run or found.",
+	.details =
+		"Makes a cgroup, runs the command in it and records in the kernel which\n"
+		"process and binary owns each socket. Prints a table at the end on stderr, with\n"
+		"-j or -p a JSON document, with -q neither. Exits with the command's status,\n"
+		"128 + N after signal N; 125 when sluice itself failed, 126 or 127 when the\n"
+		"command can't be run or found.",
 	.options = options,
 	.options_size = sizeof(struct run_options),
 	.run = run_command,

@@ -37,7 +37,7 @@ struct sl_denied {
 	sl_advise_fn advise;
 	void *arg;
 	__u64 by_reason[SL_REASON_MAX];
-	__u64 total, beyond, lines;
+	__u64 denied, audited, beyond, lines;
 };
 
 static const struct sl_field row_fields[] = {
@@ -162,7 +162,10 @@ void sl_denied_add(struct sl_denied *denied, const struct sl_view_event *event)
 
 	if (event->kind != SL_EVENT_DECISION || !decision)
 		return;
-	denied->total += decision->count;
+	if (decision->verdict_id == SL_VERDICT_AUDIT)
+		denied->audited += decision->count;
+	else
+		denied->denied += decision->count;
 	if (decision->reason_id < SL_REASON_MAX)
 		denied->by_reason[decision->reason_id] += decision->count;
 	key_of(&key, event);
@@ -203,30 +206,88 @@ static __u64 missing(const struct sl_denied *denied, const struct sl_counters *c
 	return sum;
 }
 
-int sl_denied_print(struct sl_denied *denied, const struct sl_counters *counted, FILE *file)
+/* The rows, owned by the caller, and the numbers that go with them. */
+struct totals {
+	__u64 denied, audited, untold;
+	struct row *rows;
+	struct sl_records denials;
+};
+
+static int totals_fill(struct totals *totals, const struct sl_denied *denied,
+		       const struct sl_counters *counted)
 {
 	size_t count = sl_htab_count(denied->rows), at = 0, n = 0;
-	_cleanup_free_ struct row *rows = calloc(count + 1, sizeof(*rows));
-	struct sl_records records = { rows, 0, sizeof(*rows) };
-	__u64 lost = missing(denied, counted);
-	struct sl_output output;
+	__u64 audited = counted ? counted->n[SL_COUNTER_AUDITED] : 0;
 	void *value;
-	int rc = 0;
 
-	if (!rows)
+	*totals = (struct totals){ .untold = missing(denied, counted) };
+	totals->rows = calloc(count + 1, sizeof(*totals->rows));
+	if (!totals->rows)
 		return -ENOMEM;
-	if (!denied->total && !lost)
-		return 0;
 	while (sl_htab_next(denied->rows, &at, NULL, &value))
-		rows[n++] = *(struct row *)value;
-	qsort(rows, n, sizeof(*rows), by_count);
-	records.count = n < SL_DENIED_SHOWN ? n : SL_DENIED_SHOWN;
+		totals->rows[n++] = *(struct row *)value;
+	qsort(totals->rows, n, sizeof(*totals->rows), by_count);
+	totals->denials = (struct sl_records){ totals->rows, n, sizeof(*totals->rows) };
+	/* Of those that no event told, the ones that passed are counted by themselves. */
+	audited = audited > denied->audited ? audited - denied->audited : 0;
+	audited = audited < totals->untold ? audited : totals->untold;
+	totals->audited = denied->audited + audited;
+	totals->denied = denied->denied + totals->untold - audited;
+	return 0;
+}
+
+static const struct sl_field totals_fields[] = {
+	SL_FIELD_UINT(struct totals, denied, NULL),
+	SL_FIELD_UINT(struct totals, audited, NULL),
+	SL_FIELD_RECORDS(struct totals, denials, NULL, row_fields),
+	{ 0 },
+};
+
+int sl_denied_json(struct json_object **out, struct sl_denied *denied,
+		   const struct sl_counters *counted)
+{
+	struct totals totals;
+	int rc = totals_fill(&totals, denied, counted);
+
+	rc = rc ? rc : sl_object_json(out, totals_fields, &totals);
+	free(totals.rows);
+	return rc;
+}
+
+static void print_head(const struct totals *totals, FILE *file)
+{
+	fprintf(file, "\nsluice: ");
+	if (totals->denied || !totals->audited)
+		fprintf(file, "%llu denied%s", (unsigned long long)totals->denied,
+			totals->audited ? ", " : "");
+	if (totals->audited)
+		fprintf(file, "%llu would be denied, and passed (audit)",
+			(unsigned long long)totals->audited);
+	fputc('\n', file);
+}
+
+int sl_denied_print(struct sl_denied *denied, const struct sl_counters *counted, FILE *file)
+{
+	struct totals totals;
+	struct sl_output output;
+	size_t count;
+	int rc = totals_fill(&totals, denied, counted);
+
+	if (rc || (!totals.denied && !totals.audited)) {
+		free(totals.rows);
+		return rc;
+	}
+	count = totals.denials.count;
+	if (totals.denials.count > SL_DENIED_SHOWN)
+		totals.denials.count = SL_DENIED_SHOWN;
 	sl_output_init(&output, file);
-	fprintf(file, "\nsluice: %llu denied\n", (unsigned long long)(denied->total + lost));
-	if (n)
-		rc = sl_print_list(&output, row_fields, &records);
-	if (n > records.count || denied->beyond || lost)
-		fprintf(file, "… and %zu more rows, %llu denials beyond them\n", n - records.count,
-			(unsigned long long)(denied->beyond + lost));
+	print_head(&totals, file);
+	if (count)
+		rc = sl_print_list(&output, row_fields, &totals.denials);
+	if (count > totals.denials.count || denied->beyond || totals.untold)
+		fprintf(file, "… and %zu more rows, %llu denials beyond them\n",
+			count - totals.denials.count,
+			(unsigned long long)(denied->beyond + totals.untold));
+	free(totals.rows);
 	return rc;
 }

@@ -30,6 +30,13 @@ void sl_denied_free(struct sl_denied **denied);
 void sl_denied_add(struct sl_denied *denied, const struct sl_view_event *event);
 
 /*
+ * The whole as {"denied", "audited", "denials": […]}, into *out, which the caller puts:
+ * what was refused, what would have been, and rows of kinds, the most frequent first.
+ */
+int sl_denied_json(struct json_object **out, struct sl_denied *denied,
+		   const struct sl_counters *counted);
+
+/*
  * Prints the table, the most frequent first; nothing without denials. `counted` is what the
  * kernel has counted, to tell how many are missing; may be NULL. 0 or -errno.
  */

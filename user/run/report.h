@@ -20,9 +20,14 @@ struct sl_run_report {
 	struct sl_summary *summary;
 	struct sl_denied *denied;
 	uint64_t dropped; /* events that user space had no memory for */
+	int status;       /* the command's exit status */
 };
 
-/* Before the world ends. 0, or -errno of the first thing that could not be written. */
-int sl_run_report_print(const struct sl_run_report *report, FILE *file);
+/*
+ * Before the world ends, to output->file: the tables, or with output->json one document,
+ * {"status", "summary", "decisions", "faults", "dropped"}. 0, or -errno of the first thing
+ * that could not be written.
+ */
+int sl_run_report_print(const struct sl_run_report *report, const struct sl_output *output);
 
 #endif

@@ -24,7 +24,10 @@ struct row {
 	const char *state;
 	char remote[SL_FORMAT_MAX];
 	struct sl_endpoint local; /* of an inbound connection; else empty */
+	struct sl_endpoint to;    /* the remote end; its port is 0 of an inbound one */
 	__u32 pid;                /* the latest */
+	bool several;             /* processes; there were others before it */
+	char pids[16];            /* "12", "12+" */
 	__u64 count, sent, received, longest_us;
 };
 
@@ -38,17 +41,26 @@ static bool has_local(const void *record)
 	return !sl_view_endpoint_empty(&((const struct row *)record)->local);
 }
 
+static bool has_remote(const void *record)
+{
+	return !sl_view_endpoint_empty(&((const struct row *)record)->to);
+}
+
 static const struct sl_field row_fields[] = {
 	SL_FIELD_AS(STRING, struct row, exe, "exe", "BINARY", .flags = SL_FIELD_ELIDE),
-	SL_FIELD_UINT(struct row, pid, "PID"),
+	SL_FIELD_AS(UINT, struct row, pid, "pid", NULL, .flags = SL_FIELD_JSON_ONLY),
+	SL_FIELD_AS(BOOL, struct row, several, "more_pids", NULL, .flags = SL_FIELD_JSON_ONLY),
+	SL_FIELD_AS(STRING, struct row, pids, "pid", "PID", .flags = SL_FIELD_PLAIN_ONLY),
 	SL_FIELD_STRING(struct row, proto, "PROTO"),
 	SL_FIELD_TEXT(struct row, direction, "DIR"),
 	SL_FIELD_ENDPOINT(struct row, local, "LOCAL", .present = has_local),
-	SL_FIELD_STRING(struct row, remote, "REMOTE"),
+	SL_FIELD_AS(STRING, struct row, remote, "remote", "REMOTE", .flags = SL_FIELD_PLAIN_ONLY),
+	SL_FIELD_AS(ENDPOINT, struct row, to, "remote", NULL, .flags = SL_FIELD_JSON_ONLY,
+		    .present = has_remote),
 	SL_FIELD_UINT(struct row, count, "COUNT"),
-	SL_FIELD_BYTES(struct row, sent, "SENT"),
-	SL_FIELD_BYTES(struct row, received, "RECEIVED"),
-	SL_FIELD_AS(DURATION_US, struct row, longest_us, "duration_us", "LONGEST"),
+	SL_FIELD_AS(BYTES, struct row, sent, "bytes_sent", "SENT"),
+	SL_FIELD_AS(BYTES, struct row, received, "bytes_received", "RECEIVED"),
+	SL_FIELD_AS(DURATION_US, struct row, longest_us, "longest_us", "LONGEST"),
 	SL_FIELD_TEXT(struct row, state, "STATE"),
 	{ 0 },
 };
@@ -125,6 +137,7 @@ static void row_start(struct row *row, const struct key *key, const struct sl_vi
 	row->direction = ways[key->way];
 	row->state = sl_view_state_name(sock->state);
 	row->local = key->local;
+	row->to = key->remote;
 	if (sl_view_endpoint_empty(&key->remote))
 		return;
 	if (key->way == WAY_IN)
@@ -160,7 +173,9 @@ void sl_summary_add(const struct sl_view_event *event, void *arg)
 		summary->beyond++;
 		return;
 	}
+	row->several |= row->count && row->pid != sock->process.pid;
 	row->pid = sock->process.pid;
+	snprintf(row->pids, sizeof(row->pids), "%u%s", row->pid, row->several ? "+" : "");
 	row->count++;
 	row->sent += sock->bytes_sent;
 	row->received += sock->bytes_received;
@@ -192,27 +207,72 @@ static void print_head(const struct sl_summary *summary, uint64_t missing, FILE 
 	fputc('\n', file);
 }
 
-int sl_summary_print(struct sl_summary *summary, uint64_t missing, FILE *file)
+/* Sorted; the caller frees *out. */
+static int sorted_rows(struct row **out, struct sl_records *records, struct sl_summary *summary)
 {
-	size_t count = sl_htab_count(summary->rows), at = 0, n = 0;
-	_cleanup_free_ struct row *rows = calloc(count + 1, sizeof(*rows));
-	struct sl_records records = { rows, 0, sizeof(*rows) };
-	struct sl_output output;
+	size_t at = 0, n = 0;
+	struct row *rows = calloc(sl_htab_count(summary->rows) + 1, sizeof(*rows));
 	void *value;
-	int rc = 0;
 
 	if (!rows)
 		return -ENOMEM;
 	while (sl_htab_next(summary->rows, &at, NULL, &value))
 		rows[n++] = *(struct row *)value;
 	qsort(rows, n, sizeof(*rows), by_count);
-	records.count = n < SL_SUMMARY_SHOWN ? n : SL_SUMMARY_SHOWN;
+	*records = (struct sl_records){ rows, n, sizeof(*rows) };
+	*out = rows;
+	return 0;
+}
+
+struct document {
+	__u64 sockets, unused, missing, beyond;
+	struct sl_records connections;
+};
+
+static const struct sl_field document_fields[] = {
+	SL_FIELD_UINT(struct document, sockets, NULL),
+	SL_FIELD_UINT(struct document, unused, NULL),
+	SL_FIELD_UINT(struct document, missing, NULL),
+	SL_FIELD_UINT(struct document, beyond, NULL),
+	SL_FIELD_RECORDS(struct document, connections, NULL, row_fields),
+	{ 0 },
+};
+
+int sl_summary_json(struct json_object **out, struct sl_summary *summary, uint64_t missing)
+{
+	struct document document = {
+		.sockets = summary->sockets + missing,
+		.unused = summary->unused,
+		.missing = missing,
+		.beyond = summary->beyond,
+	};
+	_cleanup_free_ struct row *rows = NULL;
+	int rc = sorted_rows(&rows, &document.connections, summary);
+
+	return rc ? rc : sl_object_json(out, document_fields, &document);
+}
+
+int sl_summary_print(struct sl_summary *summary, uint64_t missing, FILE *file)
+{
+	_cleanup_free_ struct row *rows = NULL;
+	struct sl_records records;
+	struct sl_output output;
+	size_t count;
+	int rc = sorted_rows(&rows, &records, summary);
+
+	if (rc)
+		return rc;
+	count = records.count;
+	if (records.count > SL_SUMMARY_SHOWN)
+		records.count = SL_SUMMARY_SHOWN;
 	sl_output_init(&output, file);
 	print_head(summary, missing, file);
-	if (n)
+	if (count)
 		rc = sl_print_list(&output, row_fields, &records);
-	if (n > records.count || summary->beyond)
-		fprintf(file, "… and %zu more rows, %llu sockets beyond them\n", n - records.count,
-			(unsigned long long)summary->beyond);
+	if (count > records.count || summary->beyond)
+		fprintf(file, "… and %zu more rows, %llu sockets beyond them\n",
+			count - records.count, (unsigned long long)summary->beyond);
+	if (!rc && ferror(file))
+		rc = -EIO;
 	return rc;
 }

@@ -21,6 +21,12 @@ void sl_summary_free(struct sl_summary **summary);
 void sl_summary_add(const struct sl_view_event *event, void *arg);
 
 /*
+ * The whole as {"sockets", "unused", "missing", "beyond", "connections": […]}, into *out,
+ * which the caller puts. `missing` as below.
+ */
+int sl_summary_json(struct json_object **out, struct sl_summary *summary, uint64_t missing);
+
+/*
  * Prints the table, the most connections first, under a line that has the number of all
  * sockets: `missing` is how many closed without an event that told. 0 or -errno.
  */
