@@ -142,16 +142,35 @@ Test(cli_sandbox, status_proves_that_it_records)
 }
 
 /* S8: the path alone proves nothing. */
+static void expect_state(const char *state)
+{
+	struct json_object *json;
+	struct cli cli;
+
+	CLI(&cli, "-j", "--set", set, "sandbox", "show", "1");
+	expect_ok(&cli);
+	json = json_of(cli.out);
+	cr_expect_str_eq(json_text(json, "state"), state);
+	json_object_put(json);
+	cli_free(&cli);
+}
+
 Test(cli_sandbox, status_of_a_cgroup_removed_and_made_again)
 {
 	struct cli cli;
 
 	attach();
+	expect_state("recorded");
 	cr_assert_eq(rmdir(world.cgroup), 0);
+	expect_state("gone");
 	expect_condition("CgroupPresent", "False", "CgroupGone");
 	cr_assert_eq(sl_cgroup_create(world.cgroup, NULL), 0);
 	expect_condition("CgroupPresent", "False", "CgroupReplaced");
 	expect_condition("LinksAttached", "False", "LinkMissing");
+	expect_state("replaced");
+	CLI(&cli, "--set", set, "sandbox", "attach", world.cgroup);
+	cli_expect_error(&cli, 1, "removed and made again since it became sandbox 1");
+	cli_free(&cli);
 	CLI(&cli, "--set", set, "sandbox", "detach", world.cgroup);
 	expect_ok(&cli);
 	cli_free(&cli);

@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/query.h"
@@ -19,6 +20,7 @@
 
 struct sandbox_row {
 	struct sl_sandbox sandbox;
+	const char *state; /* of the cgroup; NULL: can't be told */
 	const char *mode;
 	__u32 policy;
 };
@@ -26,6 +28,7 @@ struct sandbox_row {
 static const struct sl_field sandbox_fields[] = {
 	SL_FIELD_AS(ID, struct sandbox_row, sandbox.id, "id", "ID"),
 	SL_FIELD_AS(STRING, struct sandbox_row, sandbox.name, "name", "NAME"),
+	SL_FIELD_TEXT(struct sandbox_row, state, "STATE"),
 	SL_FIELD_TEXT(struct sandbox_row, mode, "MODE"),
 	SL_FIELD_ID(struct sandbox_row, policy, "POLICY", .flags = SL_FIELD_NULL),
 	SL_FIELD_AS(STRING, struct sandbox_row, sandbox.cgroup, "cgroup", "CGROUP",
@@ -94,16 +97,26 @@ static int refuse_root(struct sl_cli *cli)
 			   "name a cgroup below it; --force-root if that is what you want");
 }
 
+/* Shown as it is typed: nothing in it would be escaped. */
+static bool printable(const char *name)
+{
+	char shown[SL_ESCAPE_MAX(SL_SANDBOX_NAME_MAX)];
+
+	sl_escape_text(shown, sizeof(shown), name);
+	return !strcmp(shown, name);
+}
+
 static int check_name(struct sl_cli *cli, const char *name)
 {
 	if (!name)
 		return 0;
 	/* A number would be taken for an id, a '/' for a path. */
 	if (*name && strlen(name) < SL_SANDBOX_NAME_MAX &&
-	    strspn(name, "0123456789") < strlen(name) && !strchr(name, '/'))
+	    strspn(name, "0123456789") < strlen(name) && !strchr(name, '/') && printable(name))
 		return 0;
 	sl_err_set(&cli->err, EINVAL, "--name: '%.80s' can't be a sandbox's name", name);
-	return sl_err_hint(&cli->err, "1 to %d bytes are expected, no number, no '/'",
+	return sl_err_hint(&cli->err,
+			   "1 to %d printable bytes are expected, no number, no '/', no '\\'",
 			   SL_SANDBOX_NAME_MAX - 1);
 }
 
@@ -114,10 +127,30 @@ static int sandbox_print(struct sl_cli *cli, const struct sandbox_row *row)
 	return ret ? sl_err_sys(&cli->err, -ret, "printing") : 0;
 }
 
+/* What is recorded hangs on the cgroup itself, not on its path. */
+static const char *cgroup_state(const struct sl_sandbox *sandbox)
+{
+	char mount[PATH_MAX], path[2 * PATH_MAX];
+	_cleanup_fd_ int fd = -1;
+	unsigned long long id;
+	int ret = sl_cgroup_mount(mount, sizeof(mount), NULL);
+
+	if (ret)
+		return NULL;
+	snprintf(path, sizeof(path), "%s%s", mount, sandbox->cgroup);
+	ret = sl_cgroup_open(&fd, path, NULL);
+	if (ret == -ENOENT)
+		return "gone";
+	if (ret || sl_cgroup_id(&id, fd))
+		return NULL;
+	return id == sandbox->cgroup_id ? "recorded" : "replaced";
+}
+
 static void row_fill(struct sandbox_row *row, struct sl_set *set)
 {
 	struct sl_guard guard;
 
+	row->state = cgroup_state(&row->sandbox);
 	row->mode = NULL;
 	row->policy = 0;
 	if (sl_guard_read(set, row->sandbox.id, &guard))
@@ -268,6 +301,9 @@ static const struct sl_command attach = {
 static const struct sl_command list = {
 	.name = "list",
 	.summary = "list the sandboxes",
+	.details =
+		"A cgroup that was removed is 'gone'; 'replaced' if there is another one of its\n"
+		"name, which is not recorded: detach the sandbox and attach again.",
 	.run = sandbox_list,
 };
 

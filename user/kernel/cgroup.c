@@ -127,6 +127,10 @@ int sl_cgroup_resolve(char *out, size_t size, const char *name, struct sl_err *e
 	char mount[PATH_MAX], path[2 * PATH_MAX], real[PATH_MAX];
 	int rc;
 
+	if (!name[0]) {
+		sl_err_set(err, EINVAL, "an empty name names no cgroup");
+		return sl_err_hint(err, "name a cgroup's directory");
+	}
 	if (name[0] == '/') {
 		snprintf(path, sizeof(path), "%s", name);
 	} else {

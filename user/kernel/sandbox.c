@@ -84,6 +84,14 @@ static int refuse_nested(const struct sl_sandbox *other, void *arg)
 	if (!paths_nest(search->wanted->cgroup, other->cgroup) &&
 	    search->wanted->cgroup_id != other->cgroup_id)
 		return 0;
+	if (!strcmp(search->wanted->cgroup, other->cgroup) &&
+	    search->wanted->cgroup_id != other->cgroup_id) {
+		sl_err_set(search->err, EEXIST,
+			   "cgroup '%s' was removed and made again since it became sandbox %u: it "
+			   "is not recorded",
+			   other->cgroup, other->id);
+		return sl_err_hint(search->err, "detach %u, then attach again", other->id);
+	}
 	sl_err_set(search->err, EEXIST, "cgroup '%s' belongs to sandbox %u ('%s') already",
 		   search->wanted->cgroup, other->id, other->cgroup);
 	return sl_err_hint(search->err, "a process is in one sandbox: detach %u first", other->id);
@@ -240,9 +248,11 @@ int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, 
 	if (rc)
 		return rc;
 	rc = free_id(set, &sandbox->id);
-	if (rc)
-		return sl_err_sys(err, -rc, "the set at '%s' has no room for another sandbox",
-				  set->dir);
+	if (rc) {
+		sl_err_sys(err, -rc, "the set at '%s' has no room for another sandbox", set->dir);
+		return sl_err_hint(err, "detach one, or detach all and attach with a larger "
+					"--max-sandboxes");
+	}
 	rc = sandbox_publish(set, sandbox);
 	if (rc)
 		sl_err_sys(err, -rc, "can't register the sandbox");
