@@ -140,10 +140,15 @@ static int status_run(struct sl_cli *cli, const void *values, int argc, char **a
 				      : 3600000,
 	};
 	_cleanup_(sl_live_free) struct sl_live live = { 0 };
-	int ret = sl_live_check(&live, cli->set_dir, &check, &cli->err);
+	int ret;
 
 	(void)argc;
 	(void)argv;
+	if (!options->timeout_us) {
+		sl_err_set(&cli->err, EINVAL, "--timeout: no canary is done in no time");
+		return sl_err_hint(&cli->err, "give it 1 ms or more; --no-canary starts none");
+	}
+	ret = sl_live_check(&live, cli->set_dir, &check, &cli->err);
 	if (!ret)
 		ret = status_print(cli, &live);
 	if (ret)
@@ -159,7 +164,8 @@ const struct sl_command sl_cmd_status = {
 		"sandbox's cgroup, connects over loopback and exits; its record must appear. Exits\n"
 		"with 0 when nothing is attached or all is proven to record, else with 1: a condition\n"
 		"that is False or Unknown says why. FaultFree is about records that were lost, and\n"
-		"does not change the exit status.",
+		"does not change the exit status. The canary ('sluice-canary') is recorded like any\n"
+		"other process: in counters, events, and among the closed sockets.",
 	.options = status_options,
 	.options_size = sizeof(struct status_options),
 	.run = status_run,

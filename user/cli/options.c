@@ -196,8 +196,10 @@ static int take_short(const struct sl_option_set *sets, size_t count, int argc, 
 		for (i = 0; i < count && !option; i++)
 			option = sl_option_by_letter(sets[i].options, *letter);
 		if (!option)
-			return sl_err_set(err, EINVAL, "unknown option '-%c' in '%s'", *letter,
-					  argv[*at]);
+			return strlen(argv[*at]) == 2
+				       ? sl_err_set(err, EINVAL, "unknown option '%s'", argv[*at])
+				       : sl_err_set(err, EINVAL, "unknown option '-%c' in '%s'",
+						    *letter, argv[*at]);
 		if (option->type != SL_OPTION_FLAG) {
 			value = letter[1] ? letter + 1 : next < argc ? argv[next++] : NULL;
 			if (!value)
