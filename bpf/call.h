@@ -145,7 +145,8 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	else if (!who)
 		v.reason = SL_REASON_NO_IDENTITY;
 	else if (!(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
-		verdict_rules(&v, who->lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP, remote);
+		verdict_rules(&v, guard, who->lineage, rec,
+			      udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP, remote);
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
 		if (rec && settles)

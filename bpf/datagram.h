@@ -45,7 +45,7 @@ static __always_inline bool datagram_wanted(struct __sk_buff *skb, const struct 
 		return true;
 	if (guard->mode == SL_GUARD_FROZEN)
 		return false;
-	return listen_allowed(guard, SL_TRANSPORT_UDP, local, rec->owner.lineage) ||
+	return listen_allowed(guard, SL_TRANSPORT_UDP, local, rec) ||
 	       own_loopback(skb, &source, local, guard, sandbox, true);
 }
 

@@ -75,48 +75,86 @@ static __always_inline void guard_add(struct sl_bits *to, const struct sl_bits *
 			       (~policy->script_bits.word[i] | (script ? script->word[i] : 0));
 }
 
-/* Adds what the image itself earns. */
-static __always_inline void guard_image(struct guard_work *work, __u32 id,
-					const struct sl_guard_policy *policy, __u32 exe_id,
-					const struct sl_grant *script)
+/* As guard_add(), of a whole grant; if it is not to be had, it would have been earned. */
+static __always_inline void guard_earn(struct guard_work *work, const struct sl_grant *grant,
+				       const struct sl_guard_policy *policy,
+				       const struct sl_grant *script, bool granted)
 {
-	struct sl_grant *grant = guard_grant(work, id, SL_GUARD_TABLE_EXE, exe_id);
-
-	if (!grant)
+	if (!granted) {
+		guard_add(&work->row.missed, &grant->own, policy, script ? &script->own : NULL);
 		return;
+	}
 	guard_add(&work->row.match, &grant->own, policy, script ? &script->own : NULL);
 	guard_add(&work->row.inherited, &grant->inherited, policy,
 		  script ? &script->inherited : NULL);
 }
 
-/* Adds what user space found the file to earn while its exec was held. */
-static __always_inline void guard_file(struct guard_work *work, __u32 id,
-				       const struct sl_guard_policy *policy, __u32 exe_id,
-				       const struct sl_grant *script)
+/* What user space found of the file while its exec was held; NULL: it was not looked at. */
+static __always_inline struct sl_guard_grant *guard_file(__u32 policy, __u32 exe_id)
 {
 	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &exe_id);
-	struct sl_guard_file key = { .policy = id };
-	struct sl_guard_grant *grant;
+	struct sl_guard_file key = { .policy = policy };
 
 	if (!exe)
-		return;
+		return NULL;
 	key.ino = exe->key.ino;
 	key.ctime_ns = exe->key.ctime_ns;
 	key.path_hash = exe->key.path_hash;
 	key.dev = exe->key.dev;
-	grant = bpf_map_lookup_elem(&guard_files, &key);
-	if (!grant)
+	return bpf_map_lookup_elem(&guard_files, &key);
+}
+
+/* Adds what the leaf earns: by its path, and by what was found of its file. */
+static __always_inline void guard_leaf(struct guard_work *work, __u32 id,
+				       const struct sl_guard_policy *policy,
+				       const struct sl_lineage *node)
+{
+	struct sl_grant *script = guard_script(work, id, policy, node);
+	struct sl_grant *path = guard_grant(work, id, SL_GUARD_TABLE_EXE, node->key.exe);
+	struct sl_guard_grant *file = guard_file(id, node->key.exe);
+	bool trusted = file && (file->flags & SL_GUARD_FILE_TRUSTED);
+
+	if (path)
+		guard_earn(work, path, policy, script, trusted || !policy->first_use);
+	if (!file)
 		return;
-	guard_add(&work->row.match, &grant->granted.own, policy, script ? &script->own : NULL);
-	guard_add(&work->row.inherited, &grant->granted.inherited, policy,
-		  script ? &script->inherited : NULL);
-	guard_add(&work->row.missed, &grant->missed.own, policy, script ? &script->own : NULL);
+	guard_earn(work, &file->granted, policy, script, true);
+	guard_earn(work, &file->missed, policy, script, false);
+	guard_earn(work, &file->trusted, policy, script, trusted);
+}
+
+/* Takes strict bits from an image that the loader may have put code into. */
+static __always_inline void guard_strict(struct guard_work *work,
+					 const struct sl_guard_policy *policy, __u32 lineage_flags)
+{
+	__u64 strict;
+
+	if (lineage_flags & SL_LINEAGE_CHECKED)
+		return;
+	for (int i = 0; i < SL_POLICY_WORDS; i++) {
+		strict = policy->strict_bits.word[i];
+		if (work->row.match.word[i] & strict)
+			work->row.flags |= SL_GUARD_UNCHECKED;
+		work->row.missed.word[i] |= work->row.match.word[i] & strict;
+		work->row.match.word[i] &= ~strict;
+		work->row.inherited.word[i] &= ~strict;
+	}
+}
+
+static __always_inline bool bits_any(const struct sl_bits *bits)
+{
+	__u64 any = 0;
+
+	for (int i = 0; i < SL_POLICY_WORDS; i++)
+		any |= bits->word[i];
+	return any != 0;
 }
 
 /*
- * Computes the row of `lineage` for one policy, unless it is there: it is a pure function
- * of the two. Without its parent's row it can't be: then user space, which is loading the
- * policy, does it.
+ * Computes the row of `lineage` for one policy, unless it is there: it is a function of the
+ * two and of what was found of the file. Under first use that may change, so a row that has
+ * missed something is computed again. Without its parent's row it can't be: then user space,
+ * which is loading the policy, does it.
  */
 static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 {
@@ -124,13 +162,16 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 	struct sl_guard_policy *policy = bpf_map_lookup_elem(&guard_policies, &policy_id);
 	struct sl_lineage *node = bpf_map_lookup_elem(&lineages, &lineage), *parent;
 	struct guard_work *work = guard_work(slot);
-	struct sl_guard_lineage *up;
-	struct sl_grant *script;
+	struct sl_guard_lineage *up, *old = bpf_map_lookup_elem(&guard_lineages, &key);
 	long err;
 
-	if (!policy || !node || !work || bpf_map_lookup_elem(&guard_lineages, &key))
+	if (!policy || !node || !work || (old && !(policy->first_use && bits_any(&old->missed))))
 		return 0;
 	__builtin_memset(&work->row, 0, sizeof(work->row));
+	if (old) { /* who runs under it already keeps what it has */
+		bits_or(&work->row.match, &old->match);
+		bits_or(&work->row.inherited, &old->inherited);
+	}
 	up_key.lineage = node->key.parent;
 	parent = bpf_map_lookup_elem(&lineages, &up_key.lineage);
 	if (parent && !(parent->key.flags & SL_LINEAGE_OUTSIDE)) {
@@ -143,12 +184,11 @@ static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 	if (!guard_identity(node->key.exe, node->key.flags)) {
 		work->row.flags = SL_GUARD_NO_IDENTITY;
 	} else {
-		script = guard_script(work, policy_id, policy, node);
-		guard_image(work, policy_id, policy, node->key.exe, script);
-		guard_file(work, policy_id, policy, node->key.exe, script);
+		guard_leaf(work, policy_id, policy, node);
 	}
-	err = bpf_map_update_elem(&guard_lineages, &key, &work->row, BPF_NOEXIST);
-	if (err && err != -17) /* EEXIST: user space, or another exec, was first */
+	guard_strict(work, policy, node->key.flags);
+	err = bpf_map_update_elem(&guard_lineages, &key, &work->row, old ? BPF_EXIST : BPF_NOEXIST);
+	if (err && err != -17 && err != -2) /* EEXIST, ENOENT: somebody else was first */
 		count_map_error(policy->sandbox, SL_COUNTER_GUARD_FULL, err);
 	return 0;
 }
@@ -169,6 +209,14 @@ static __always_inline void guard_lineage(__u32 sandbox, __u32 lineage)
 	if (guard->pending)
 		guard_compute(guard->pending, lineage, slot);
 	scratch_give(slot);
+}
+
+/* Whether a policy of the sandbox, one that is being loaded too, has strict bits. */
+static __always_inline bool guard_is_strict(__u32 sandbox)
+{
+	struct sl_guard *guard = bpf_map_lookup_elem(&guards, &sandbox);
+
+	return guard && (guard->flags & SL_GUARD_STRICT);
 }
 
 /* SL_LINEAGE_ELSEWHERE when `task` has other mounts than the policy's paths mean. */

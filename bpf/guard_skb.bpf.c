@@ -46,7 +46,7 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, 
 	    (udp && datagram_decided(skb, sk, rec)) ||
 	    (rec->policy && (guard->flags & SL_GUARD_KEEP)))
 		return false;
-	verdict_rules(&v, rec->owner.lineage, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
+	verdict_rules(&v, guard, rec->owner.lineage, rec, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
 		      &rec->remote);
 	if (v.reason != SL_REASON_NONE &&
 	    !own_loopback(skb, &rec->remote, &rec->local, guard, rec->owner.sandbox, udp))
@@ -70,7 +70,7 @@ static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_soc
 	if (!datagram_end(skb, DATAGRAM_TARGET, &key.remote))
 		v.reason = SL_REASON_INTERNAL;
 	else if (!own_loopback(skb, &key.remote, &rec->local, guard, rec->owner.sandbox, true))
-		verdict_rules(&v, rec->owner.lineage, SL_TRANSPORT_UDP, &key.remote);
+		verdict_rules(&v, guard, rec->owner.lineage, rec, SL_TRANSPORT_UDP, &key.remote);
 	if (v.reason == SL_REASON_NONE)
 		return false;
 	key.reason = v.reason;
@@ -123,7 +123,7 @@ static __always_inline int ingress_listener(struct bpf_sock *sk)
 	if (!guard || guard->mode == SL_GUARD_AUDIT)
 		return SKB_PASS;
 	if (guard->mode != SL_GUARD_FROZEN &&
-	    listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec->owner.lineage))
+	    listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_NOT_LISTENING);
 	return SKB_DROP;

@@ -10,6 +10,7 @@
  *	cgroup_migrate()      -> cgroup_attach_task   every thread, every hierarchy
  */
 #include "kernel.h"
+#include "environ.h"
 #include "guard.h"
 #include "identity.h"
 #include "script.h"
@@ -78,7 +79,7 @@ static __noinline int exec_member(struct task_struct *task, struct linux_binprm 
 	struct sl_process *row = bpf_map_lookup_elem(&procs, &key);
 	const char *filename = bprm->filename, *interp = bprm->interp;
 	struct sl_process process = {};
-	__u32 by_env;
+	__u32 by_env, flags;
 
 	if (row)
 		process = *row;
@@ -94,8 +95,10 @@ static __noinline int exec_member(struct task_struct *task, struct linux_binprm 
 	process.exe = exe_of_file(bprm->file, task);
 	/* binfmt_script and binfmt_misc replace interp and leave filename. */
 	process.script = interp != filename ? exe_of_script(filename, task) : by_env;
-	process.lineage = lineage_extend(state->lineage, process.exe, process.script,
-					 guard_elsewhere(process.sandbox, task));
+	flags = guard_elsewhere(process.sandbox, task);
+	if (guard_is_strict(process.sandbox) && environ_clean(task))
+		flags |= SL_LINEAGE_CHECKED;
+	process.lineage = lineage_extend(state->lineage, process.exe, process.script, flags);
 	guard_lineage(process.sandbox, process.lineage);
 	process_store(task, &process);
 	count(process.sandbox, SL_COUNTER_EXEC);

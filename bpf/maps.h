@@ -218,10 +218,18 @@ SL_MAP struct {
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 65536);
+	__uint(max_entries, SL_GUARD_FILES_MAX);
 	__type(key, struct sl_guard_file);
 	__type(value, struct sl_guard_grant);
 } guard_files SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct sl_guard_trust_key);
+	__type(value, struct sl_guard_trust);
+} guard_trust SEC(".maps");
 
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -14,15 +14,17 @@
 #include "loopback.h"
 
 /* Whether TCP may have it, or nobody can: port 0. */
-static __noinline bool probe_names(__u32 policy, __u32 lineage, const struct sl_endpoint *remote)
+static __noinline bool probe_names(const struct sl_guard *guard, __u32 lineage,
+				   const struct sl_sock *rec, const struct sl_endpoint *remote)
 {
-	struct verdict v = { .policy = policy };
+	struct verdict v = {};
 
-	if (!remote)
+	if (!guard || !rec || !remote)
 		return false;
+	v.policy = guard->policy;
 	if (!remote->port_be)
 		return true;
-	verdict_rules(&v, lineage, SL_TRANSPORT_TCP, remote);
+	verdict_rules(&v, guard, lineage, rec, SL_TRANSPORT_TCP, remote);
 	return v.reason == SL_REASON_NONE;
 }
 
@@ -38,7 +40,7 @@ static __always_inline bool probe_connect(struct bpf_sock_addr *ctx, struct sl_s
 
 	if (!rec || ctx->type != SOCK_DGRAM ||
 	    (ctx->protocol != IPPROTO_UDP && ctx->protocol != IPPROTO_UDPLITE) ||
-	    (!probe_names(guard->policy, lineage, remote) &&
+	    (!probe_names(guard, lineage, rec, remote) &&
 	     !own_loopback(ctx, remote, NULL, guard, sandbox, false)) ||
 	    cgroup_sandbox(BPF_CORE_READ(kernel, sk, sk_cgrp_data.cgroup)) != sandbox)
 		return false;

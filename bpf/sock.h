@@ -46,7 +46,9 @@ static __always_inline void sock_take(struct sl_sock *rec, const struct sl_owner
 		return;
 	if (!owner_equal(&rec->owner, state)) {
 		more = sock_more_get(rec);
-		if (more && !more->opener.tgid)
+		if (!more)
+			rec->flags |= SL_SOCK_OPENER_LOST;
+		else if (!more->opener.tgid)
 			more->opener = rec->owner;
 	}
 	owner_fill(&rec->owner, state, task);

@@ -100,7 +100,7 @@ static __always_inline void listen_verdict(struct sl_sock *rec)
 {
 	struct sl_guard *guard = guard_active(rec->owner.sandbox);
 
-	if (guard && !listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec->owner.lineage))
+	if (guard && !listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec))
 		listen_tell(rec, guard, IPPROTO_TCP, &rec->local);
 }
 

@@ -59,8 +59,71 @@ static __always_inline bool endpoint_loopback(const struct sl_endpoint *ep)
 	return !ep->addr_be[2] && ep->addr_be[3] == bpf_htonl(1);
 }
 
-/* Rules 2 to 7 of decide(). */
-static __always_inline void verdict_rules(struct verdict *v, __u32 lineage, __u8 transport,
+/* Lineage of who opened a socket; 0: not known. */
+static __always_inline __u32 opener_lineage(const struct sl_sock *rec)
+{
+	__u64 cookie = rec ? rec->cookie : 0;
+	struct sl_sock_more *more = NULL;
+
+	if (!rec || (rec->flags & (SL_SOCK_FOREIGN | SL_SOCK_OPENER_LOST)))
+		return 0;
+	if (rec->flags & SL_SOCK_MORE)
+		more = bpf_map_lookup_elem(&sock_more, &cookie);
+	return more && more->opener.tgid ? more->opener.lineage : rec->owner.lineage;
+}
+
+/*
+ * Whether a destination and a lineage have a bit in common. A strict one counts only if who
+ * opened the socket has it as well, so that nobody lends one to, or has one connected by,
+ * an allowed binary.
+ */
+static __always_inline bool allowed_by(const struct sl_guard *guard, __u32 policy_id,
+				       const struct sl_bits *allowed,
+				       const struct sl_guard_lineage *has,
+				       const struct sl_sock *rec)
+{
+	struct sl_guard_lineage_key key = { policy_id, 0 };
+	struct sl_guard_lineage *opener;
+	struct sl_guard_policy *policy;
+	__u64 both = 0, strict;
+
+	if (!(guard->flags & SL_GUARD_STRICT))
+		return bits_meet(allowed, &has->match);
+	key.lineage = opener_lineage(rec);
+	opener = bpf_map_lookup_elem(&guard_lineages, &key);
+	policy = bpf_map_lookup_elem(&guard_policies, &policy_id);
+	if (!policy)
+		return false;
+	for (int i = 0; i < SL_POLICY_WORDS; i++) {
+		strict = policy->strict_bits.word[i];
+		if (opener)
+			strict &= ~opener->match.word[i];
+		both |= allowed->word[i] & has->match.word[i] & ~strict;
+	}
+	return both != 0;
+}
+
+/* Whether it is for strictness that the lineage, which has what it takes, is denied. */
+static __always_inline bool denied_strict(__u32 policy_id, const struct sl_bits *allowed,
+					  const struct sl_guard_lineage *has)
+{
+	struct sl_guard_policy *policy = bpf_map_lookup_elem(&guard_policies, &policy_id);
+	__u64 both = 0, bits;
+
+	if (!policy)
+		return false;
+	for (int i = 0; i < SL_POLICY_WORDS; i++) {
+		bits = has->match.word[i];
+		if (has->flags & SL_GUARD_UNCHECKED)
+			bits |= has->missed.word[i];
+		both |= allowed->word[i] & bits & policy->strict_bits.word[i];
+	}
+	return both != 0;
+}
+
+/* Rules 2 to 8 of decide(). */
+static __always_inline void verdict_rules(struct verdict *v, const struct sl_guard *guard,
+					  __u32 lineage, const struct sl_sock *rec, __u8 transport,
 					  const struct sl_endpoint *remote)
 {
 	struct sl_guard_lineage_key key = { v->policy, lineage };
@@ -77,8 +140,10 @@ static __always_inline void verdict_rules(struct verdict *v, __u32 lineage, __u8
 	barrier();
 	if (!dest)
 		return;
-	if (bits_meet(&dest->allowed, &has->match))
+	if (allowed_by(guard, v->policy, &dest->allowed, has, rec))
 		v->reason = SL_REASON_NONE;
+	else if (denied_strict(v->policy, &dest->allowed, has))
+		v->reason = SL_REASON_STRICT;
 	else if (bits_meet(&dest->allowed, &has->missed))
 		v->reason = SL_REASON_INTEGRITY;
 	else if (dest->flags & SL_GUARD_RULE)
@@ -97,12 +162,13 @@ static __always_inline struct sl_guard *guard_active(__u32 sandbox)
 
 /*
  * Whether a socket may be reached from outside of its sandbox: it listens on loopback, or an
- * entry of the policy has the port for its lineage.
+ * entry of the policy has the port for its owner's lineage.
  */
 static __always_inline bool listen_allowed(struct sl_guard *guard, enum sl_transport transport,
-					   const struct sl_endpoint *local, __u32 lineage)
+					   const struct sl_endpoint *local,
+					   const struct sl_sock *rec)
 {
-	struct sl_guard_lineage_key lineage_key = { guard->policy, lineage };
+	struct sl_guard_lineage_key lineage_key = { guard->policy, rec->owner.lineage };
 	struct sl_guard_port port = {
 		.prefix_bits = SL_GUARD_PORT_BITS(16),
 		.policy = guard->policy,
@@ -123,7 +189,7 @@ static __always_inline bool listen_allowed(struct sl_guard *guard, enum sl_trans
 	dest = bpf_map_lookup_elem(&guard_leases, &key);
 	has = bpf_map_lookup_elem(&guard_lineages, &lineage_key);
 	return dest && has && !(has->flags & SL_GUARD_NO_IDENTITY) &&
-	       bits_meet(&dest->allowed, &has->match);
+	       allowed_by(guard, guard->policy, &dest->allowed, has, rec);
 }
 
 /* --- telling --- */

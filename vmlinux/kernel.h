@@ -121,6 +121,8 @@ struct fs_struct {
 
 struct mm_struct {
 	struct file *exe_file;
+	long unsigned int env_start;
+	long unsigned int env_end;
 };
 
 struct cred {

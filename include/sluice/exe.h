@@ -79,6 +79,7 @@ enum sl_lineage_flag {
 	SL_LINEAGE_OUTSIDE = 1 << 0,   /* ran before the sandbox's entry: shown, never matched */
 	SL_LINEAGE_CUT = 1 << 1,       /* deeper than SL_LINEAGE_DEPTH: a link was dropped */
 	SL_LINEAGE_ELSEWHERE = 1 << 2, /* executed in a mount namespace of its own: any path */
+	SL_LINEAGE_CHECKED = 1 << 3,   /* started without variables of the loader */
 };
 
 /* Images a lineage may hold. A longer chain replaces its leaf. */

@@ -17,6 +17,11 @@
  *
  *	guard_paths{policy, table, path}         -> bits that an image earns
  *	guard_files{policy, file}                -> the same, for what is held at exec
+ *
+ * Two kinds of rules withhold bits that the path earns. Under `integrity: first-use` they
+ * count only when guard_files says that the file's bytes are those trusted for its path.
+ * Strict bits count only for images whose environment the exec hook found to be without
+ * variables of the loader (SL_LINEAGE_CHECKED), and on sockets whose opener has them too.
  */
 #ifndef SLUICE_GUARD_H
 #define SLUICE_GUARD_H
@@ -45,6 +50,7 @@ enum sl_guard_flag {
 	SL_GUARD_OWN_NETNS = 1 << 0, /* all of loopback is the sandbox's own */
 	SL_GUARD_RAW = 1 << 1,       /* raw and ping sockets may be created */
 	SL_GUARD_KEEP = 1 << 2,      /* a reload leaves established connections alone */
+	SL_GUARD_STRICT = 1 << 3,    /* a policy has strict bits: exec looks at environments */
 };
 
 /* Value of array `guards`, by sandbox id. All zero: observe. */
@@ -61,8 +67,11 @@ struct sl_guard {
 /* Value of hash `guard_policies`, by policy id. */
 struct sl_guard_policy {
 	struct sl_bits script_bits; /* need a script's grant as well as the image's */
+	struct sl_bits strict_bits;
 	__u32 sandbox;
 	__u32 has_scripts;
+	__u32 first_use; /* paths count with SL_GUARD_FILE_TRUSTED only */
+	__u32 pad;
 };
 
 /* Key of LPM trie `guard_paths`; the value is a struct sl_grant. */
@@ -74,6 +83,8 @@ struct sl_guard_path {
 };
 
 enum sl_guard_table { SL_GUARD_TABLE_EXE, SL_GUARD_TABLE_SCRIPT };
+
+#define SL_GUARD_FILES_MAX 65536
 
 /*
  * Key of hash `guard_files`: an executable that user space has looked at before its exec,
@@ -87,13 +98,43 @@ struct sl_guard_file {
 	__u32 policy;
 };
 
+enum sl_guard_file_flag {
+	SL_GUARD_FILE_TRUSTED = 1 << 0,  /* its bytes are those trusted for the path */
+	SL_GUARD_FILE_PINNED = 1 << 1,   /* a pin decides that, whatever was seen first */
+	SL_GUARD_FILE_HASHED = 1 << 2,   /* `found` is its digest */
+	SL_GUARD_FILE_EXPECTED = 1 << 3, /* `expected` is what the policy or first use wants */
+};
+
+#define SL_GUARD_SHA256_LEN 32
+
 /*
- * Its value: what it earns beyond its path, and what it would have earned; both before its
+ * Its value: what it earns beyond its path, and what it would have earned; all before its
  * script is looked at, which is not the file's.
  */
 struct sl_guard_grant {
 	struct sl_grant granted;
-	struct sl_grant missed;
+	struct sl_grant missed;  /* had the digest been the pinned one */
+	struct sl_grant trusted; /* with SL_GUARD_FILE_TRUSTED */
+	__u8 found[SL_GUARD_SHA256_LEN];
+	__u8 expected[SL_GUARD_SHA256_LEN];
+	__u32 flags; /* enum sl_guard_file_flag */
+	__u32 pad;
+};
+
+/*
+ * Key of hash `guard_trust`, which only user space reads: what a sandbox trusts the file at
+ * a path to be, from its first use on, over all policies of the sandbox.
+ */
+struct sl_guard_trust_key {
+	__u64 path_hash; /* the path is compared */
+	__u32 sandbox;
+	__u32 pad;
+};
+
+struct sl_guard_trust {
+	__u8 sha256[SL_GUARD_SHA256_LEN];
+	__u64 since_ns;
+	char path[SL_PATH_MAX];
 };
 
 struct sl_guard_lineage_key {
@@ -103,13 +144,14 @@ struct sl_guard_lineage_key {
 
 enum sl_guard_lineage_flag {
 	SL_GUARD_NO_IDENTITY = 1 << 0, /* the leaf is no file that can be matched */
+	SL_GUARD_UNCHECKED = 1 << 1,   /* strict bits were withheld, and are in `missed` */
 };
 
 /* Value of hash `guard_lineages`. */
 struct sl_guard_lineage {
 	struct sl_bits match;
 	struct sl_bits inherited; /* what descendants start with */
-	struct sl_bits missed;    /* earned by the path, withheld for the digest */
+	struct sl_bits missed;    /* earned by the path, withheld for bytes or environment */
 	__u32 flags;              /* enum sl_guard_lineage_flag */
 	__u32 pad;
 };

@@ -126,19 +126,27 @@ Test(advice, what_cannot_be_written)
 
 Test(advice, digests)
 {
-	uint8_t pinned[SL_SHA256_LEN], found[SL_SHA256_LEN];
 	struct sl_advice of = { .reason = SL_REASON_INTEGRITY,
 				.proto = "tcp",
 				.exe = "/b",
 				.rule = "w",
-				.pinned = pinned,
-				.found = found };
+				.pinned = true,
+				.expected = "abab",
+				.found = "0c0c",
+				.exe_id = 7,
+				.set_dir = "/set" };
 
-	memset(pinned, 0xab, sizeof(pinned));
-	memset(found, 0x0c, sizeof(found));
 	sl_advice_text(text, sizeof(text), &of);
-	cr_expect_not_null(strstr(text, "its sha256 is 0c0c0c"), "%s", text);
-	cr_expect_not_null(strstr(text, "'w' pins ababab"), "%s", text);
+	cr_expect_str_eq(text, "its sha256 is 0c0c, 'w' pins abab: change the pin if the file is "
+			       "meant");
+	of.pinned = false;
+	sl_advice_text(text, sizeof(text), &of);
+	cr_expect_str_eq(text,
+			 "its sha256 is 0c0c, abab is trusted: 'sluice --set /set exe accept 7' "
+			 "if it is meant to have changed");
+	of.found = NULL;
+	sl_advice_text(text, sizeof(text), &of);
+	cr_expect_not_null(strstr(text, "could not be looked at"), "%s", text);
 }
 
 /* Room for nothing cuts, and ends. */

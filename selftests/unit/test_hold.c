@@ -111,7 +111,7 @@ Test(hold, hashed_once)
 	uint8_t sha256[SL_SHA256_LEN];
 
 	policy_world_load(&world, ENTRY "{path: /x, sha256: " PIN "}]\n");
-	cr_assert_eq(sl_files_new(&files, NULL, world.compiled, 1), 0);
+	cr_assert_eq(sl_files_new(&files, NULL, world.compiled, 1, 1), 0);
 	/* A failure is nobody's digest: each tries for itself. */
 	outcome = -EIO;
 	ask_all(-EIO);

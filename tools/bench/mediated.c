@@ -221,7 +221,7 @@ int sl_mediated_load(struct sl_mediated *m, struct sl_world *world, struct sl_er
 	rc = sl_guard_load(world->set, world->sandbox, m->compiled, &options, &policy_id, err);
 	if (rc)
 		return rc;
-	rc = sl_files_new(&m->files, world->set, m->compiled, policy_id);
+	rc = sl_files_new(&m->files, world->set, m->compiled, world->sandbox, policy_id);
 	return rc ? sl_err_sys(err, -rc, "policy") : 0;
 }
 

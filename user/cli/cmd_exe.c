@@ -186,5 +186,6 @@ static const struct sl_command sweep = {
 const struct sl_command sl_cmd_exe = {
 	.name = "exe",
 	.summary = "executables",
-	.subcommands = (const struct sl_command *const[]){ &list, &show, &sweep, NULL },
+	.subcommands = (const struct sl_command *const[]){ &list, &show, &sl_cmd_exe_accept, &sweep,
+							   NULL },
 };

@@ -195,6 +195,7 @@ static int start_mediation(struct run *run, const struct sl_run_user *user)
 		return 0;
 	wanted.hold = sl_enforce_holds(run->enforce);
 	wanted.prepare = sl_enforce_files(run->enforce) != NULL;
+	wanted.contain.strict = sl_enforce_strict(run->enforce);
 	rc = sl_mediate_new(&run->mediate, &wanted, &run->cli->err);
 	if (rc || run->cli->quiet)
 		return rc;

@@ -11,6 +11,7 @@ extern const struct sl_command sl_cmd_sandbox;
 extern const struct sl_command sl_cmd_sock;
 extern const struct sl_command sl_cmd_proc;
 extern const struct sl_command sl_cmd_exe;
+extern const struct sl_command sl_cmd_exe_accept; /* its subcommand */
 extern const struct sl_command sl_cmd_policy;
 extern const struct sl_command sl_cmd_counter;
 extern const struct sl_command sl_cmd_decision;

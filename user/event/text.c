@@ -100,6 +100,9 @@ static void add_decision(struct text *text, const struct sl_view_decision *decis
 		add(text, " rule ");
 		add_escaped(text, decision->rule);
 	}
+	if (decision->sha256_found[0] && decision->sha256_expected[0])
+		add(text, " sha256 %s expected %s", decision->sha256_found,
+		    decision->sha256_expected);
 	if (decision->count > 1)
 		add(text, " x%llu", (unsigned long long)decision->count);
 }

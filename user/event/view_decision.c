@@ -29,8 +29,24 @@ const struct sl_field sl_view_decision_fields[] = {
 	SL_FIELD_ENDPOINT(DECISION, remote, "REMOTE", .flags = SL_FIELD_NULL | SL_FIELD_ELIDE,
 			  .present = has_remote),
 	SL_FIELD_ID(DECISION, cookie, NULL),
+	SL_FIELD_STRING(DECISION, sha256_found, NULL, .flags = SL_FIELD_OPTIONAL),
+	SL_FIELD_STRING(DECISION, sha256_expected, NULL, .flags = SL_FIELD_OPTIONAL),
 	{ 0 },
 };
+
+static void fill_digests(struct sl_view_decision *view, const struct sl_decision_record *decision,
+			 const struct sl_view_source *source)
+{
+	struct sl_guard_grant file;
+
+	if (sl_view_source_file(source, decision, &file))
+		return;
+	if (file.flags & SL_GUARD_FILE_HASHED)
+		sl_format_hex(view->sha256_found, file.found, sizeof(file.found));
+	if (file.flags & SL_GUARD_FILE_EXPECTED)
+		sl_format_hex(view->sha256_expected, file.expected, sizeof(file.expected));
+	view->pinned = file.flags & SL_GUARD_FILE_PINNED;
+}
 
 void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decision_record *decision,
 			   struct sl_view_source *source)
@@ -53,6 +69,8 @@ void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decisi
 		.last_ns = decision->last_ns,
 	};
 	view->tried = !key->family && key->type == SL_DECISION_TRIED;
+	if (key->reason == SL_REASON_INTEGRITY)
+		fill_digests(view, decision, source);
 	if (key->reason == SL_REASON_FAMILY)
 		view->family = sl_family_name(key->family);
 	sl_format_protocol(view->proto, sizeof(view->proto), key->family ? key->family : AF_INET,

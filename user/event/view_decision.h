@@ -21,6 +21,10 @@ struct sl_view_decision {
 	__u64 first_ns;
 	__u64 last_ns;
 	bool tried; /* connect() of a UDP socket, which sends nothing */
+	/* For reason `integrity`; "": not known. */
+	char sha256_found[2 * SL_SHA256_LEN + 1];
+	char sha256_expected[2 * SL_SHA256_LEN + 1];
+	bool pinned; /* it is the policy that expects it, not what was seen first */
 	enum sl_reason reason_id;
 	enum sl_verdict verdict_id;
 };

@@ -52,7 +52,7 @@ int sl_apply_open(struct sl_apply **out, const char *file, struct sl_err *err)
 		return sl_err_sys(err, ENOMEM, "policy");
 	rc = sl_policy_load_file(&apply->policy, file, err);
 	rc = rc ?: sl_compiled_new(&apply->compiled, apply->policy, err);
-	rc = rc ?: sl_guard_supports(apply->compiled, false, err);
+	rc = rc ?: sl_guard_supports(apply->compiled, SL_GUARD_HOLDS_NOTHING, err);
 	rc = rc ?: resolve(apply, err);
 	if (rc)
 		return rc;

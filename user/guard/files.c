@@ -1,11 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #define _GNU_SOURCE
 #include "guard/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +12,16 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <bpf/bpf.h>
+
 #include "base/cleanup.h"
 #include "guard/files_private.h"
 #include "guard/guard_private.h"
+#include "guard/trust.h"
 #include "policy/bits.h"
 
-#define READ_BYTES (128u << 10)
+/* How often a file is judged again because its trust has changed meanwhile. */
+#define JUDGE_TRIES 8
 
 struct known_file {
 	uint8_t sha256[SL_SHA256_LEN];
@@ -40,7 +43,7 @@ void sl_files_free(struct sl_files **files)
 }
 
 int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_compiled *compiled,
-		 __u32 policy_id)
+		 unsigned int sandbox, __u32 policy_id)
 {
 	_cleanup_(sl_files_free) struct sl_files *files = calloc(1, sizeof(*files));
 	struct sl_compiled_needs needs;
@@ -52,6 +55,7 @@ int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_comp
 	files->set = set;
 	files->compiled = compiled;
 	files->policy = policy_id;
+	files->sandbox = sandbox;
 	files->digests = needs.digests;
 	files->scripts = needs.scripts;
 	pthread_mutex_init(&files->lock, NULL);
@@ -77,48 +81,6 @@ static void file_key(struct sl_guard_file *key, const struct sl_files *files, co
 	};
 }
 
-static int hash_bytes(EVP_MD_CTX *ctx, int fd, __u64 size)
-{
-	_cleanup_free_ char *buf = malloc(READ_BYTES);
-	__u64 left = size;
-	ssize_t n;
-
-	if (!buf)
-		return -ENOMEM;
-	while (left) {
-		n = read(fd, buf, left < READ_BYTES ? left : READ_BYTES);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -ESTALE;
-		if (!EVP_DigestUpdate(ctx, buf, (size_t)n))
-			return -EIO;
-		left -= (__u64)n;
-	}
-	return 0;
-}
-
-static int hash_fd(int path_fd, __u64 size, uint8_t sha256[SL_SHA256_LEN])
-{
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	_cleanup_fd_ int fd = -1;
-	char path[32];
-	int rc = ctx ? 0 : -ENOMEM;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	if (!rc)
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (!rc && fd < 0)
-		rc = -errno;
-	if (!rc && !EVP_DigestInit_ex(ctx, EVP_sha256(), NULL))
-		rc = -EIO;
-	rc = rc ?: hash_bytes(ctx, fd, size);
-	if (!rc && !EVP_DigestFinal_ex(ctx, sha256, NULL))
-		rc = -EIO;
-	EVP_MD_CTX_free(ctx);
-	return rc;
-}
-
 /* With the lock held: the digest, if it is known for a file of this size. */
 static bool take_known(struct sl_files *files, const struct sl_guard_file *key, __u64 size,
 		       uint8_t sha256[SL_SHA256_LEN])
@@ -139,7 +101,7 @@ int sl_files_digest_once(struct sl_files *files, const struct sl_guard_file *key
 	struct known_file *known;
 	int rc;
 
-	if (size > SL_FILES_HASH_MAX)
+	if (size > SL_FILE_DIGEST_MAX)
 		return -EFBIG;
 	pthread_mutex_lock(&files->lock);
 	for (known = sl_htab_get(files->known, key); known && known->hashing;
@@ -167,44 +129,117 @@ int sl_files_digest_once(struct sl_files *files, const struct sl_guard_file *key
 
 struct hash_of_fd {
 	int path_fd;
-	__u64 size;
+	const struct stat *st;
 };
 
 static int hash_once(void *arg, uint8_t sha256[SL_SHA256_LEN])
 {
 	const struct hash_of_fd *file = arg;
 
-	return hash_fd(file->path_fd, file->size, sha256);
+	return sl_file_digest(file->path_fd, file->st, sha256);
 }
 
-static bool grants_nothing(const struct sl_image_bits *bits)
+static bool grants_nothing(const struct sl_grant *grant)
 {
 	static const struct sl_grant nothing;
 
-	return !memcmp(&bits->granted, &nothing, sizeof(nothing)) &&
-	       !memcmp(&bits->missed, &nothing, sizeof(nothing));
+	return !memcmp(grant, &nothing, sizeof(nothing));
 }
 
-/* Whether the file still is what `before` says: nobody wrote to it while it was hashed. */
-static bool unchanged(int path_fd, const struct stat *before)
+bool sl_guard_file_concerns(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+			    const char *path)
 {
-	struct stat now;
+	const struct sl_image image = { .path = path, .any_script = true };
+	struct sl_image_bits bits;
+	struct sl_grant linked;
 
-	return !fstat(path_fd, &now) && now.st_size == before->st_size &&
-	       now.st_ctim.tv_sec == before->st_ctim.tv_sec &&
-	       now.st_ctim.tv_nsec == before->st_ctim.tv_nsec;
+	sl_compiled_image(compiled, &image, &bits);
+	if (!grants_nothing(&bits.granted) || !grants_nothing(&bits.missed))
+		return true;
+	if (!sl_compiled_policy(compiled)->first_use)
+		return false;
+	/* Links of the policy that lead here have rows in the kernel only. */
+	sl_guard_granted(set, policy_id, SL_PATHS_EXE, path, &linked);
+	return !grants_nothing(&linked);
+}
+
+/* A task with mounts of its own runs other files under paths of ours: not to be trusted. */
+static bool is_there(const char *path, const struct stat *st)
+{
+	struct stat there;
+
+	return !stat(path, &there) && there.st_ino == st->st_ino && there.st_dev == st->st_dev;
+}
+
+int sl_guard_file_judge(struct sl_set *set, unsigned int sandbox,
+			const struct sl_compiled *compiled, const char *path, const uint8_t *sha256,
+			struct sl_guard_grant *out)
+{
+	const struct sl_image image = { .path = path, .sha256 = sha256, .any_script = true };
+	struct sl_image_bits bits;
+	int rc;
+
+	sl_compiled_image(compiled, &image, &bits);
+	*out = (struct sl_guard_grant){ .granted = bits.granted, .missed = bits.missed };
+	if (sha256) {
+		memcpy(out->found, sha256, SL_SHA256_LEN);
+		out->flags |= SL_GUARD_FILE_HASHED;
+	}
+	if (bits.expected) {
+		memcpy(out->expected, bits.expected, SL_SHA256_LEN);
+		out->flags |= SL_GUARD_FILE_EXPECTED;
+	}
+	if (bits.pinned)
+		out->flags |= SL_GUARD_FILE_PINNED;
+	if (bits.pin_right)
+		out->flags |= SL_GUARD_FILE_TRUSTED;
+	if (bits.pinned || !sl_compiled_policy(compiled)->first_use)
+		return 0;
+	/* All by its path alone. */
+	out->trusted = bits.granted;
+	memset(&out->granted, 0, sizeof(out->granted));
+	rc = sha256 ? sl_trust_first(set, sandbox, path, sha256, out->expected) : 0;
+	if (rc || !sha256)
+		return rc;
+	out->flags |= SL_GUARD_FILE_EXPECTED;
+	if (!memcmp(out->expected, sha256, SL_SHA256_LEN))
+		out->flags |= SL_GUARD_FILE_TRUSTED;
+	return 0;
+}
+
+/*
+ * Judges a file and tells the guard. What is trusted may change between the two, and who
+ * changes it judges the rows that are there (sl_trust_accept()): so it is looked at again.
+ */
+int sl_files_judge(struct sl_files *files, const struct sl_guard_file *key, const char *path,
+		   const uint8_t *sha256)
+{
+	uint8_t trusted[SL_SHA256_LEN];
+	struct sl_guard_grant row;
+	int rc;
+
+	for (int i = 0; i < JUDGE_TRIES; i++) {
+		rc = sl_guard_file_judge(files->set, files->sandbox, files->compiled, path, sha256,
+					 &row);
+		rc = rc ?: sl_guard_put(files->set, SL_MAP_GUARD_FILES, key, &row, BPF_ANY);
+		if (rc || !sl_compiled_policy(files->compiled)->first_use ||
+		    row.flags & SL_GUARD_FILE_PINNED)
+			return rc;
+		rc = sl_trust_read(files->set, files->sandbox, path, trusted);
+		if (rc || !memcmp(trusted, row.expected, SL_SHA256_LEN))
+			return rc;
+	}
+	bpf_map_delete_elem(sl_set_map_fd(files->set, SL_MAP_GUARD_FILES), key);
+	return -EAGAIN;
 }
 
 int sl_files_prepare(struct sl_files *files, int path_fd)
 {
 	char link[32], path[PATH_MAX];
-	struct sl_image image = { .path = path, .any_script = true };
 	uint8_t sha256[SL_SHA256_LEN];
-	struct hash_of_fd file;
-	struct sl_guard_grant row;
-	struct sl_image_bits bits;
 	struct sl_guard_file key;
 	struct stat st;
+	struct hash_of_fd file = { path_fd, &st };
 	ssize_t n;
 	int rc;
 
@@ -213,24 +248,16 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 	if (n < 0 || fstat(path_fd, &st))
 		return -errno;
 	path[n] = '\0';
-	if (!S_ISREG(st.st_mode) || path[0] != '/')
+	if (!S_ISREG(st.st_mode) || path[0] != '/' ||
+	    !sl_guard_file_concerns(files->set, files->policy, files->compiled, path))
+		return 0;
+	if (sl_compiled_policy(files->compiled)->first_use && !is_there(path, &st))
 		return 0;
 	file_key(&key, files, &st, path);
-	sl_compiled_image(files->compiled, &image, &bits);
-	if (grants_nothing(&bits))
-		return 0;
-	if (files->digests) {
-		file = (struct hash_of_fd){ path_fd, (__u64)st.st_size };
-		rc = sl_files_digest_once(files, &key, file.size, hash_once, &file, sha256);
-		if (rc)
-			return rc;
-		if (!unchanged(path_fd, &st))
-			return -ESTALE;
-		image.sha256 = sha256;
-		sl_compiled_image(files->compiled, &image, &bits);
-	}
-	row = (struct sl_guard_grant){ .granted = bits.granted, .missed = bits.missed };
-	return sl_guard_put(files->set, SL_MAP_GUARD_FILES, &key, &row);
+	if (!files->digests)
+		return sl_files_judge(files, &key, path, NULL);
+	rc = sl_files_digest_once(files, &key, (__u64)st.st_size, hash_once, &file, sha256);
+	return rc ? rc : sl_files_judge(files, &key, path, sha256);
 }
 
 int sl_files_script(struct sl_files *files, const char *name)
@@ -248,27 +275,4 @@ int sl_files_script(struct sl_files *files, const char *name)
 		files->script_rows++;
 	pthread_mutex_unlock(&files->lock);
 	return rc < 0 ? rc : 0;
-}
-
-void sl_files_key(const struct sl_files *files, const struct sl_exe *exe, struct sl_guard_file *key)
-{
-	*key = (struct sl_guard_file){
-		.ino = exe->key.ino,
-		.ctime_ns = exe->key.ctime_ns,
-		.path_hash = exe->key.path_hash,
-		.dev = exe->key.dev,
-		.policy = files->policy,
-	};
-}
-
-int sl_files_digest(struct sl_files *files, const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN])
-{
-	struct sl_guard_file key;
-	bool found;
-
-	sl_files_key(files, exe, &key);
-	pthread_mutex_lock(&files->lock);
-	found = take_known(files, &key, exe->size, sha256);
-	pthread_mutex_unlock(&files->lock);
-	return found ? 0 : -ENOENT;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Executables that the kernel can't match by path alone (wildcards within a path, pinned
- * digests). What a held exec is about to run is matched and hashed here, and the guard is
- * told by the file's identity: a file that is replaced or changed after that has another
- * identity, so it misses. Scripts, which have a name only, are told by their name. Where
+ * digests, trust on first use). What a held exec is about to run is matched and hashed here,
+ * and the guard is told by the file's identity: a file that is replaced or changed after that
+ * has another identity, so it misses. Scripts, which have a name only, are told by their name. Where
  * other calls are held instead, the same is done for the images that led to the caller, as
  * the kernel has recorded them.
  *
@@ -14,16 +14,14 @@
 
 #include <sys/types.h>
 
+#include "guard/file_digest.h"
 #include "guard/guard.h"
 
 struct sl_files;
 
 int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_compiled *compiled,
-		 __u32 policy_id);
+		 unsigned int sandbox, __u32 policy_id);
 void sl_files_free(struct sl_files **files);
-
-/* Files larger than this are not hashed: what is pinned to a digest then does not match. */
-#define SL_FILES_HASH_MAX (1ULL << 30)
 
 /*
  * Prepares the guard for the file of an O_PATH descriptor. 0 also when the policy says
@@ -52,9 +50,5 @@ int sl_files_lineage(struct sl_files *files, __u32 lineage, pid_t pid);
 
 /* The clock that stamps inodes goes in steps of a tick, 10 ms at most. */
 #define SL_FILES_SETTLED_NS 20000000ULL
-
-/* The digest by which an executable was judged. -ENOENT: none was made. */
-int sl_files_digest(struct sl_files *files, const struct sl_exe *exe,
-		    uint8_t sha256[SL_SHA256_LEN]);
 
 #endif

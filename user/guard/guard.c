@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "guard/guard_private.h"
+#include "guard/trust.h"
 #include "policy/bits.h"
 
 /* The kernel's spares come back within a tick or two. */
@@ -27,43 +28,16 @@ const char *sl_guard_mode_name(enum sl_guard_mode mode)
 	return mode < ARRAY_SIZE(mode_names) ? mode_names[mode] : "unknown";
 }
 
-int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value)
+int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value,
+		 __u64 flags)
 {
 	for (int i = 0;; i++) {
-		if (!bpf_map_update_elem(sl_set_map_fd(set, map), key, value, BPF_ANY))
+		if (!bpf_map_update_elem(sl_set_map_fd(set, map), key, value, flags))
 			return 0;
 		if (errno != ENOMEM || i == PUT_TRIES)
 			return errno == ENOSPC ? -E2BIG : -errno;
 		poll(NULL, 0, PUT_PAUSE_MS);
 	}
-}
-
-static bool any_bit(const struct sl_bits *bits)
-{
-	for (int i = 0; i < SL_POLICY_WORDS; i++)
-		if (bits->word[i])
-			return true;
-	return false;
-}
-
-int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_err *err)
-{
-	const char *file = sl_compiled_policy(compiled)->file;
-	struct sl_compiled_needs needs;
-
-	sl_compiled_needs(compiled, &needs);
-	if (any_bit(sl_compiled_strict_bits(compiled))) {
-		sl_err_set(err, ENOTSUP, "'%s' has `strict` binaries: not supported yet", file);
-		return sl_err_hint(err,
-				   "without it, an allowed binary may be made to run other code");
-	}
-	if (holds || (!needs.globs && !needs.digests && !needs.scripts))
-		return 0;
-	sl_err_set(err, ENOTSUP, "'%s' %s: somebody has to look at each file before it runs", file,
-		   needs.digests ? "pins digests (sha256)"
-				 : "has wildcards within a path, or a path of more than 250 bytes");
-	return sl_err_hint(err, "an attached sandbox has nobody for that: use exact paths or "
-				"prefixes that end in /**, or 'sluice run --policy'");
 }
 
 struct load {
@@ -97,15 +71,17 @@ static int put_path(const struct sl_path_row *row, void *arg)
 	if (!path_key(&key, load->id, load->table, row->text,
 		      row->len + (row->kind == SL_PATH_EXACT)))
 		return -ENAMETOOLONG;
-	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, row->grant);
+	return sl_guard_put(load->set, SL_MAP_GUARD_PATHS, &key, row->grant, BPF_ANY);
 }
 
 void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
 		      struct sl_grant *out)
 {
+	size_t len = strnlen(path, SL_GUARD_PATH_MAX - 1) + 1;
 	struct sl_guard_path key;
 
-	if (!path_key(&key, policy, table, path, strlen(path) + 1) ||
+	/* Of a longer one the kernel reads as much: prefixes match it, exact paths can't. */
+	if (!path_key(&key, policy, table, path, len) ||
 	    bpf_map_lookup_elem(sl_set_map_fd(set, SL_MAP_GUARD_PATHS), &key, out))
 		memset(out, 0, sizeof(*out));
 }
@@ -123,7 +99,7 @@ int sl_guard_grant(struct sl_set *set, __u32 policy, enum sl_path_table table, c
 	sl_grant_or(&grant, more);
 	if (!memcmp(&grant, &before, sizeof(grant)))
 		return 0;
-	return sl_guard_put(set, SL_MAP_GUARD_PATHS, &key, &grant) ?: 1;
+	return sl_guard_put(set, SL_MAP_GUARD_PATHS, &key, &grant, BPF_ANY) ?: 1;
 }
 
 /*
@@ -165,7 +141,7 @@ static int put_ports(const struct load *load, __u8 transport, __u16 first, __u16
 			.port_be = __builtin_bswap16(prefixes[i].port),
 		};
 
-		rc = sl_guard_put(load->set, SL_MAP_GUARD_PORTS, &key, &value);
+		rc = sl_guard_put(load->set, SL_MAP_GUARD_PORTS, &key, &value, BPF_ANY);
 	}
 	return rc;
 }
@@ -199,7 +175,7 @@ static int put_prefix(const struct load *load, __u32 port_class, const struct sl
 	};
 
 	memcpy(key.addr_be, prefix->addr.be, sizeof(key.addr_be));
-	return sl_guard_put(load->set, SL_MAP_GUARD_DESTS, &key, dest);
+	return sl_guard_put(load->set, SL_MAP_GUARD_DESTS, &key, dest, BPF_ANY);
 }
 
 static int put_dest(const struct sl_dest_row *row, void *arg)
@@ -236,7 +212,7 @@ static int put_listen(const struct sl_listen_row *row, void *arg)
 	int rc;
 
 	sl_guard_dest_fill(&dest, load->compiled, row->class_id);
-	rc = sl_guard_put(load->set, SL_MAP_GUARD_LEASES, &key, &dest);
+	rc = sl_guard_put(load->set, SL_MAP_GUARD_LEASES, &key, &dest, BPF_ANY);
 	return rc ? rc
 		  : put_ports(load, SL_GUARD_LISTEN + row->transport, row->first, row->last,
 			      key.port_class);
@@ -246,11 +222,13 @@ static int put_all(struct load *load, unsigned int sandbox)
 {
 	struct sl_guard_policy policy = {
 		.script_bits = *sl_compiled_script_bits(load->compiled),
+		.strict_bits = *sl_compiled_strict_bits(load->compiled),
 		.sandbox = sandbox,
+		.first_use = sl_compiled_policy(load->compiled)->first_use,
 	};
 	int rc = 0;
 
-	policy.has_scripts = any_bit(&policy.script_bits);
+	policy.has_scripts = sl_bits_any(&policy.script_bits);
 	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
 		rc = sl_compiled_paths_each(load->compiled, load->table, put_path, load);
 	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
@@ -261,7 +239,7 @@ static int put_all(struct load *load, unsigned int sandbox)
 	rc = rc ?: put_reserved(load);
 	for (__u32 i = 0; !rc && i < sl_compiled_class_count(load->compiled); i++)
 		sl_guard_rule_put(load->set, load->id, load->compiled, i);
-	return rc ?: sl_guard_put(load->set, SL_MAP_GUARD_POLICIES, &load->id, &policy);
+	return rc ?: sl_guard_put(load->set, SL_MAP_GUARD_POLICIES, &load->id, &policy, BPF_ANY);
 }
 
 int sl_guard_read(struct sl_set *set, unsigned int sandbox, struct sl_guard *out)
@@ -275,7 +253,7 @@ static int guard_write(struct sl_set *set, unsigned int sandbox, const struct sl
 {
 	__u32 key = sandbox;
 
-	return sl_guard_put(set, SL_MAP_GUARDS, &key, guard);
+	return sl_guard_put(set, SL_MAP_GUARDS, &key, guard, BPF_ANY);
 }
 
 /* Ids go up for as long as the set lives: row 0, of no sandbox, remembers the last. */
@@ -335,14 +313,19 @@ static int load_failed(int rc, struct sl_err *err)
 static int switch_to(const struct load *load, unsigned int sandbox,
 		     const struct sl_guard_options *options)
 {
+	bool strict = sl_bits_any(sl_compiled_strict_bits(load->compiled));
 	struct sl_guard guard;
 	int rc = sl_guard_read(load->set, sandbox, &guard);
 
 	if (rc)
 		return rc;
 	guard.pending = load->id;
+	/* Costs something and decides nothing if the load fails. */
+	if (strict)
+		guard.flags |= SL_GUARD_STRICT;
 	rc = guard_write(load->set, sandbox, &guard);
-	rc = rc ?: sl_guard_lineages(load->set, load->id, load->compiled);
+	rc = rc ?: sl_guard_carry(load->set, sandbox, guard.policy, load->id, load->compiled);
+	rc = rc ?: sl_guard_lineages(load->set, load->id, false);
 	if (rc)
 		return rc;
 	guard.policy = load->id;
@@ -352,7 +335,7 @@ static int switch_to(const struct load *load, unsigned int sandbox,
 		guard.thawed = options->mode;
 	else
 		guard.mode = options->mode;
-	guard.flags = options->flags;
+	guard.flags = options->flags | (strict ? SL_GUARD_STRICT : 0);
 	guard.deny_errno = options->deny_errno ? options->deny_errno : EACCES;
 	return guard_write(load->set, sandbox, &guard);
 }
@@ -446,5 +429,6 @@ int sl_guard_forget(struct sl_set *set, unsigned int sandbox)
 	const struct sl_guard none = { 0 };
 	int rc = guard_write(set, sandbox, &none);
 
-	return rc ? rc : delete_others(&others);
+	rc = rc ?: delete_others(&others);
+	return rc ?: sl_trust_forget(set, sandbox);
 }

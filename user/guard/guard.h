@@ -30,11 +30,19 @@ struct sl_guard_options {
 	void *arg;
 };
 
+/* What somebody in user space does for the guard (guard/files.h). */
+enum sl_guard_holder {
+	SL_GUARD_HOLDS_NOTHING, /* nobody is there, and no filter */
+	SL_GUARD_HOLDS_EXEC,    /* if need be, exec is held and its files are looked at */
+	SL_GUARD_HOLDS_CALLS,   /* in its place, what comes later: connect(), sends, listen() */
+};
+
 /*
- * Whether the guard can do all that the policy asks for; `holds`: exec is held, and looked
- * at (guard/files.h). -ENOTSUP with err: nothing weaker than asked is ever loaded.
+ * Whether the guard can do all that the policy asks for. -ENOTSUP with err: nothing weaker
+ * than asked is ever loaded.
  */
-int sl_guard_supports(const struct sl_compiled *compiled, bool holds, struct sl_err *err);
+int sl_guard_supports(const struct sl_compiled *compiled, enum sl_guard_holder holder,
+		      struct sl_err *err);
 
 /*
  * -E2BIG with err: a map is too small for the policy. On any error what was in force still

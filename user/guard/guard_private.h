@@ -5,11 +5,12 @@
 #include "guard/guard.h"
 
 /*
- * Adds or replaces a row. The kernel's allocator for maps that are not preallocated keeps
- * few spares in stock and refills them in the background: -ENOMEM is tried again for a
- * while.
+ * Adds or replaces a row, as `flags` (BPF_ANY, …) say. The kernel's allocator for maps that
+ * are not preallocated keeps few spares in stock and refills them in the background: -ENOMEM
+ * is tried again for a while.
  */
-int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value);
+int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value,
+		 __u64 flags);
 
 /* What the kernel finds that a path is granted by itself; nothing if it finds none. */
 void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
@@ -22,8 +23,31 @@ void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table
 int sl_guard_grant(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
 		   const struct sl_grant *more);
 
-/* Rows of all lineages that are there: those made meanwhile are the exec hook's. */
-int sl_guard_lineages(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled);
+/*
+ * Rows of all lineages that are there: those made meanwhile are the exec hook's. `again`:
+ * also of those that have one, which keep what they have and get what they missed.
+ */
+int sl_guard_lineages(struct sl_set *set, __u32 policy_id, bool again);
+
+/* Whether a policy says anything of a file at this path that user space has to find out. */
+bool sl_guard_file_concerns(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+			    const char *path);
+
+/*
+ * What a policy makes of a file, by its digest (NULL: not known); under first use, what is
+ * seen first is remembered. -E2BIG, -EEXIST as of sl_trust_first().
+ */
+int sl_guard_file_judge(struct sl_set *set, unsigned int sandbox,
+			const struct sl_compiled *compiled, const char *path, const uint8_t *sha256,
+			struct sl_guard_grant *out);
+
+/*
+ * Judges by a new policy the files that were found under the one before, and scripts by
+ * their names, so that who runs them already is not denied for want of an exec. Others have
+ * to be executed anew.
+ */
+int sl_guard_carry(struct sl_set *set, unsigned int sandbox, __u32 before, __u32 policy_id,
+		   const struct sl_compiled *compiled);
 
 /* The digest of an executable's bytes as they were at each exec of it. 0 or -errno: none. */
 typedef int (*sl_guard_digest_fn)(const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN],
@@ -33,6 +57,7 @@ typedef int (*sl_guard_digest_fn)(const struct sl_exe *exe, uint8_t sha256[SL_SH
  * The row of one lineage and of those it came from, by all that user space can match:
  * wildcards, and digests of the images that are pinned. Replaces what the exec hook has
  * made by paths alone; both are functions of policy and lineage, so it does no harm twice.
+ * Not under `integrity: first-use`, where what a row was once granted it keeps.
  */
 int sl_guard_lineage(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
 		     __u32 lineage, sl_guard_digest_fn digest, void *arg);
@@ -43,6 +68,9 @@ int sl_guard_delete(struct sl_set *set, __u32 policy_id);
 /* Notes which entry a class stands for. Without room it has no name: nothing else is lost. */
 void sl_guard_rule_put(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
 		       __u32 class_id);
+
+/* Deletes the rows whose key has this id at `offset`. */
+int sl_guard_delete_rows(int fd, size_t key_size, size_t offset, __u32 id);
 
 void sl_guard_dest_fill(struct sl_guard_dest *out, const struct sl_compiled *compiled,
 			__u32 class_id);

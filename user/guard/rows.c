@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Rows of addresses, and the end of a policy. */
+/* Rows of addresses and names of rules, and the end of a policy. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ void sl_guard_rule_put(struct sl_set *set, __u32 policy_id, const struct sl_comp
 	if (rule == SL_RULE_NONE)
 		return;
 	snprintf(value.key, sizeof(value.key), "%s", policy->entries[rule].key);
-	(void)sl_guard_put(set, SL_MAP_GUARD_RULES, &key, &value);
+	(void)sl_guard_put(set, SL_MAP_GUARD_RULES, &key, &value, BPF_ANY);
 }
 
 /* --- leases --- */
@@ -61,7 +61,7 @@ static int lease_row(const struct sl_port_row *row, void *arg)
 		return rc; /* the names add nothing on this port */
 	sl_guard_dest_fill(&dest, lease->compiled, class_id);
 	sl_guard_rule_put(lease->set, lease->policy, lease->compiled, class_id);
-	return sl_guard_put(lease->set, SL_MAP_GUARD_LEASES, &key, &dest);
+	return sl_guard_put(lease->set, SL_MAP_GUARD_LEASES, &key, &dest, BPF_ANY);
 }
 
 int sl_guard_lease(struct sl_set *set, __u32 policy_id, struct sl_compiled *compiled,
@@ -89,13 +89,12 @@ int sl_guard_unlease(struct sl_set *set, __u32 policy_id, const struct sl_compil
 
 /* --- the end of a policy --- */
 
-/* Deletes the rows whose key has the policy's id at `offset`. */
-static int delete_rows(int fd, size_t key_size, size_t offset, __u32 policy_id)
+int sl_guard_delete_rows(int fd, size_t key_size, size_t offset, __u32 id)
 {
 	_cleanup_free_ char *keys = calloc(2, key_size);
 	char *key = keys, *next = keys + key_size;
 	bool more;
-	__u32 policy;
+	__u32 has;
 
 	if (!keys)
 		return -ENOMEM;
@@ -104,8 +103,8 @@ static int delete_rows(int fd, size_t key_size, size_t offset, __u32 policy_id)
 		memcpy(key, next, key_size);
 		/* The key after a deleted one can't be asked for: it is fetched before. */
 		more = !bpf_map_get_next_key(fd, key, next);
-		memcpy(&policy, key + offset, sizeof(policy));
-		if (policy == policy_id)
+		memcpy(&has, key + offset, sizeof(has));
+		if (has == id)
 			bpf_map_delete_elem(fd, key);
 	}
 	return 0;
@@ -137,7 +136,7 @@ int sl_guard_delete(struct sl_set *set, __u32 policy_id)
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(tables); i++)
-		rc = delete_rows(sl_set_map_fd(set, tables[i].map), tables[i].key_size,
-				 tables[i].offset, policy_id);
+		rc = sl_guard_delete_rows(sl_set_map_fd(set, tables[i].map), tables[i].key_size,
+					  tables[i].offset, policy_id);
 	return rc;
 }

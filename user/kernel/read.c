@@ -68,6 +68,25 @@ int sl_exe_by_id(const struct sl_set *set, unsigned int id, struct sl_exe *out)
 	return sl_map_lookup(set->maps[SL_MAP_EXES], &id, out);
 }
 
+struct sl_guard_file sl_file_key(__u32 policy, const struct sl_exe *exe)
+{
+	return (struct sl_guard_file){
+		.ino = exe->key.ino,
+		.ctime_ns = exe->key.ctime_ns,
+		.path_hash = exe->key.path_hash,
+		.dev = exe->key.dev,
+		.policy = policy,
+	};
+}
+
+int sl_file_by_exe(const struct sl_set *set, __u32 policy, const struct sl_exe *exe,
+		   struct sl_guard_grant *out)
+{
+	const struct sl_guard_file key = sl_file_key(policy, exe);
+
+	return sl_map_lookup(set->maps[SL_MAP_GUARD_FILES], &key, out);
+}
+
 int sl_lineage_by_id(const struct sl_set *set, unsigned int id, struct sl_lineage *out)
 {
 	return sl_map_lookup(set->maps[SL_MAP_LINEAGES], &id, out);

@@ -62,6 +62,7 @@ enum sl_map {
 	SL_MAP_GUARD_POLICIES,
 	SL_MAP_GUARD_PATHS,
 	SL_MAP_GUARD_FILES,
+	SL_MAP_GUARD_TRUST,
 	SL_MAP_GUARD_LINEAGES,
 	SL_MAP_GUARD_PORTS,
 	SL_MAP_GUARD_DESTS,
@@ -244,6 +245,10 @@ int sl_proc_by_key(const struct sl_set *set, const struct sl_process_key *key,
 /* Executables come in the order of their ids, in which they were first seen. */
 int sl_exe_by_id(const struct sl_set *set, unsigned int id, struct sl_exe *out);
 int sl_exes_each(struct sl_set *set, int (*fn)(const struct sl_exe *exe, void *arg), void *arg);
+/* What user space found of an executable's file under a policy; -ENOENT: it did not look. */
+struct sl_guard_file sl_file_key(__u32 policy, const struct sl_exe *exe);
+int sl_file_by_exe(const struct sl_set *set, __u32 policy, const struct sl_exe *exe,
+		   struct sl_guard_grant *out);
 int sl_lineage_by_id(const struct sl_set *set, unsigned int id, struct sl_lineage *out);
 
 #endif

@@ -68,6 +68,7 @@ static const char *const map_names[] = {
 	[SL_MAP_GUARD_POLICIES] = "guard_policies",
 	[SL_MAP_GUARD_PATHS] = "guard_paths",
 	[SL_MAP_GUARD_FILES] = "guard_files",
+	[SL_MAP_GUARD_TRUST] = "guard_trust",
 	[SL_MAP_GUARD_LINEAGES] = "guard_lineages",
 	[SL_MAP_GUARD_PORTS] = "guard_ports",
 	[SL_MAP_GUARD_DESTS] = "guard_dests",

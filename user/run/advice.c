@@ -133,25 +133,28 @@ static void advise_binary(struct text *text, const struct sl_advice *advice)
 	add(text, "its path can't stand in a policy: run it from another");
 }
 
-static void add_digest(struct text *text, const uint8_t *sha256)
-{
-	for (int i = 0; i < SL_SHA256_LEN; i++)
-		add(text, "%02x", sha256[i]);
-}
-
 static void advise_integrity(struct text *text, const struct sl_advice *advice)
 {
-	if (advice->found) {
-		add(text, "its sha256 is ");
-		add_digest(text, advice->found);
+	if (!advice->found || !advice->expected) {
+		add(text, "its file could not be looked at in time: it is too large, was changed "
+			  "right before it ran, or somebody has it open for writing");
+		return;
 	}
-	if (advice->pinned) {
-		add(text, "%s'", advice->found ? ", " : "");
-		add_escaped(text, advice->rule);
-		add(text, "' pins ");
-		add_digest(text, advice->pinned);
+	add(text, "its sha256 is %s, ", advice->found);
+	if (advice->pinned || !advice->set_dir) {
+		add(text, "'");
+		add_escaped(text, advice->rule ? advice->rule : "the policy");
+		add(text, "' pins %s: change the pin if the file is meant", advice->expected);
+		return;
 	}
-	add(text, "%schange the pin if the file is meant", text->used ? ": " : "");
+	add(text, "%s is trusted: 'sluice --set %s exe accept %u' if it is meant to have changed",
+	    advice->expected, advice->set_dir, advice->exe_id);
+}
+
+static void advise_strict(struct text *text)
+{
+	add(text, "start it without LD_* variables, from programs that were, and let it open its "
+		  "own sockets");
 }
 
 const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advice)
@@ -173,6 +176,9 @@ const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advic
 		break;
 	case SL_REASON_INTEGRITY:
 		advise_integrity(&text, advice);
+		break;
+	case SL_REASON_STRICT:
+		advise_strict(&text);
 		break;
 	case SL_REASON_NO_IDENTITY:
 		add(&text, "rules match by path: run it from a file that keeps its name, in this "

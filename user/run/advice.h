@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include <sluice/guard.h>
 
@@ -22,8 +21,11 @@ struct sl_advice {
 	 * the destination, else one that the image matches. NULL: there is none.
 	 */
 	const char *rule;
-	const uint8_t *pinned; /* for `integrity`: SL_SHA256_LEN bytes each, or NULL */
-	const uint8_t *found;
+	/* For `integrity`: hexadecimal digests, NULL when they are not known. */
+	const char *found, *expected;
+	bool pinned;         /* the rule expects it, not what was seen at first use */
+	const char *set_dir; /* of the set in which another can be accepted */
+	unsigned int exe_id;
 };
 
 /* "add to 'lo': binaries: [{path: /usr/bin/curl}]"; "" when nothing helps. Returns dst. */

@@ -129,6 +129,13 @@ static void tell(struct sl_denied *denied, struct row *row, const struct sl_view
 	};
 	char text[SL_ADVICE_MAX], times[32] = "", exe[SL_ESCAPE_MAX(sizeof(row->exe))];
 
+	if (event->process && event->process->exe)
+		advice.exe_id = event->process->exe->id;
+	if (*decision->sha256_found)
+		advice.found = decision->sha256_found;
+	if (*decision->sha256_expected)
+		advice.expected = decision->sha256_expected;
+	advice.pinned = decision->pinned;
 	if (denied->advise)
 		denied->advise(&advice, event, denied->arg);
 	sl_advice_text(text, sizeof(text), &advice);

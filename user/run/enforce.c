@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "broker/filter.h"
+#include "policy/bits.h"
 #include "policy/decide.h"
 #include "policy/tell.h"
 #include "run/hints.h"
@@ -30,7 +31,6 @@ struct sl_enforce {
 	pthread_t refresher;
 	bool refreshing;
 	bool stop;
-	uint8_t found[SL_SHA256_LEN]; /* of the latest advice */
 };
 
 void sl_enforce_free(struct sl_enforce **enforce)
@@ -69,6 +69,11 @@ unsigned int sl_enforce_holds(const struct sl_enforce *e)
 	return e->needs_files ? SL_HOLD_EXEC : 0;
 }
 
+static enum sl_guard_holder holder_of(enum sl_run_hold hold)
+{
+	return hold == SL_RUN_HOLD_CONNECT ? SL_GUARD_HOLDS_CALLS : SL_GUARD_HOLDS_EXEC;
+}
+
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
 		    struct sl_err *err)
 {
@@ -83,7 +88,7 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	e->hold = options->hold;
 	rc = sl_policy_load_file(&e->policy, options->file, err);
 	rc = rc ?: sl_compiled_new(&e->compiled, e->policy, err);
-	rc = rc ?: sl_guard_supports(e->compiled, true, err);
+	rc = rc ?: sl_guard_supports(e->compiled, holder_of(e->hold), err);
 	if (rc)
 		return rc;
 	sl_compiled_needs(e->compiled, &needs);
@@ -151,7 +156,7 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 	if (rc)
 		return rc;
 	if (e->needs_files) {
-		rc = sl_files_new(&e->files, set, e->compiled, e->policy_id);
+		rc = sl_files_new(&e->files, set, e->compiled, sandbox, e->policy_id);
 		if (rc)
 			return sl_err_sys(err, -rc, "policy");
 	}
@@ -165,6 +170,11 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce)
 {
 	return enforce->files;
+}
+
+bool sl_enforce_strict(const struct sl_enforce *enforce)
+{
+	return sl_bits_any(sl_compiled_strict_bits(enforce->compiled));
 }
 
 enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce)
@@ -184,22 +194,6 @@ static size_t images_of(const struct sl_view_process *process, struct sl_image *
 	for (size_t i = 0; i < own && n < max; i++)
 		images[n++] = (struct sl_image){ .path = process->lineage.items[i] };
 	return n;
-}
-
-/* The binary of the entry whose pin the file has missed. */
-static const uint8_t *pin_of(const struct sl_policy_entry *entry, const char *path)
-{
-	const uint8_t *any = NULL;
-
-	for (size_t i = 0; i < entry->binary_count; i++) {
-		const struct sl_policy_binary *binary = &entry->binaries[i];
-
-		if (binary->sha256 && path && !strcmp(binary->path, path))
-			return binary->sha256;
-		if (binary->sha256 && !any)
-			any = binary->sha256;
-	}
-	return any;
 }
 
 #define ADVICE_IMAGES 64
@@ -226,21 +220,13 @@ static const char *entry_of_binary(struct sl_enforce *e, const struct sl_view_ev
 void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce)
 {
 	struct sl_enforce *e = enforce;
-	struct sl_exe exe;
 
 	pthread_mutex_lock(&e->lock);
 	if (event->process &&
 	    (advice->reason == SL_REASON_ENDPOINT || advice->reason == SL_REASON_LISTEN ||
 	     advice->reason == SL_REASON_RESERVED_ADDRESS))
 		advice->rule = entry_of_binary(e, event);
-	for (size_t i = 0;
-	     advice->reason == SL_REASON_INTEGRITY && advice->rule && i < e->policy->entry_count;
-	     i++)
-		if (!strcmp(e->policy->entries[i].key, advice->rule))
-			advice->pinned = pin_of(&e->policy->entries[i], advice->exe);
 	pthread_mutex_unlock(&e->lock);
-	if (advice->reason == SL_REASON_INTEGRITY && e->files && event->process &&
-	    event->process->exe && !sl_exe_by_id(e->set, event->process->exe->id, &exe) &&
-	    !sl_files_digest(e->files, &exe, e->found))
-		advice->found = e->found;
+	if (e->policy->first_use)
+		advice->set_dir = sl_set_dir(e->set);
 }

@@ -45,11 +45,14 @@ unsigned int sl_enforce_holds(const struct sl_enforce *enforce);
 /* What held calls are looked at by; NULL when the kernel can match all by itself. */
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce);
 
+/* Whether the policy has strict binaries, for which nobody may trace anybody. */
+bool sl_enforce_strict(const struct sl_enforce *enforce);
+
 enum sl_guard_mode sl_enforce_mode(const struct sl_enforce *enforce);
 
 /*
- * What of the policy goes with a denial: rule, pinned and found of *advice. An sl_advise_fn
- * whose arg is a struct sl_enforce *.
+ * What of the policy goes with a denial: rule and set_dir of *advice. An sl_advise_fn whose
+ * arg is a struct sl_enforce *.
  */
 void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce);
 

@@ -150,7 +150,8 @@ static int make_filter(struct sl_mediate *m, struct sl_err *err)
 
 	m->filter_options = (struct sl_filter_options){
 		.hold = m->options.hold,
-		.flags = SL_FILTER_NOTIFY_FAMILY | (m->options.io_uring ? SL_FILTER_IO_URING : 0),
+		.flags = SL_FILTER_NOTIFY_FAMILY | (m->options.io_uring ? SL_FILTER_IO_URING : 0) |
+			 (m->options.contain.strict ? SL_FILTER_STRICT : 0),
 		.refuse_errno = EACCES,
 	};
 	/* Its port may be one that only user space can tell is the program's. */

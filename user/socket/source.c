@@ -92,6 +92,14 @@ static int set_rule(void *ctx, const struct sl_decision_record *decision, struct
 	return sl_decision_rule(ctx, decision, out);
 }
 
+static int set_file(void *ctx, unsigned int policy, unsigned int exe, struct sl_guard_grant *out)
+{
+	_cleanup_free_ struct sl_exe *row = malloc(sizeof(*row));
+	int ret = row ? sl_exe_by_id(ctx, exe, row) : -ENOMEM;
+
+	return ret ? ret : sl_file_by_exe(ctx, policy, row, out);
+}
+
 struct sl_view_ops sl_view_ops_of_set(struct sl_set *set)
 {
 	return (struct sl_view_ops){
@@ -99,6 +107,7 @@ struct sl_view_ops sl_view_ops_of_set(struct sl_set *set)
 		.sandbox_name = set_sandbox_name,
 		.sock_more = set_sock_more,
 		.rule = set_rule,
+		.file = set_file,
 		.ctx = set,
 	};
 }
@@ -368,6 +377,14 @@ int sl_view_source_lineage(struct sl_view_source *source, unsigned int id,
 	if (known)
 		*out = &known->view;
 	return 0;
+}
+
+int sl_view_source_file(const struct sl_view_source *source,
+			const struct sl_decision_record *decision, struct sl_guard_grant *out)
+{
+	if (!source->ops.file || !decision->owner.exe)
+		return -ENOENT;
+	return source->ops.file(source->ops.ctx, decision->key.policy, decision->owner.exe, out);
 }
 
 void sl_view_source_more(struct sl_view_source *source, const struct sl_sock *sock,

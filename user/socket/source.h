@@ -56,6 +56,8 @@ struct sl_view_ops {
 	int (*sock_more)(void *ctx, const struct sl_sock *sock, struct sl_sock_more *out);
 	int (*rule)(void *ctx, const struct sl_decision_record *decision,
 		    struct sl_guard_rule *out);
+	/* What was found of an executable's file under a policy; may be NULL. */
+	int (*file)(void *ctx, unsigned int policy, unsigned int exe, struct sl_guard_grant *out);
 	void *ctx;
 };
 
@@ -76,6 +78,10 @@ void sl_view_source_digests(struct sl_view_source *source, sl_view_digest_fn fn,
 /* Key of the policy's entry that a decision is about; NULL when there is none. */
 const char *sl_view_source_rule(struct sl_view_source *source,
 				const struct sl_decision_record *decision);
+
+/* The digests behind a decision for integrity. -ENOENT: the file was not looked at. */
+int sl_view_source_file(const struct sl_view_source *source,
+			const struct sl_decision_record *decision, struct sl_guard_grant *out);
 
 /* Drops rows when there are more than SL_VIEW_ROWS_MAX. */
 void sl_view_source_trim(struct sl_view_source *source);
