@@ -32,6 +32,7 @@ struct sl_mediate {
 	struct sl_files *files;
 	struct sl_members *members;
 	atomic_ullong untold; /* refused sockets that could not be told */
+	atomic_bool full;     /* that files were left out was said */
 };
 
 void sl_mediate_free(struct sl_mediate **mediate)
@@ -87,7 +88,17 @@ static void tell_family(struct sl_mediate *m, const struct sl_call *call)
 		atomic_fetch_add(&m->untold, 1);
 }
 
-/* What can't be looked at stays unmatched: the guard denies it, the call goes on. */
+/* What can't be looked at is denied and told; that there is no room is sluice's fault. */
+static void note(struct sl_mediate *m, int rc)
+{
+	if ((rc == -E2BIG || rc == -ENOSPC) && !atomic_exchange(&m->full, true))
+		sl_log_warning("no more files can be remembered: further ones stay without the "
+			       "rules that need that");
+	else if (rc)
+		sl_log_debug("a file could not be looked at: %s", strerror(-rc));
+}
+
+/* What stays unmatched the guard denies: the call goes on. */
 static void prepare(struct sl_mediate *m, const struct sl_call *call)
 {
 	struct sl_process process;
@@ -95,15 +106,16 @@ static void prepare(struct sl_mediate *m, const struct sl_call *call)
 
 	if (call->kind != SL_HELD_EXEC) {
 		if (!sl_members_find(m->members, call, &process))
-			(void)sl_files_lineage(m->files, process.lineage, (pid_t)process.key.tgid);
+			note(m, sl_files_lineage(m->files, process.lineage,
+						 (pid_t)process.key.tgid));
 		return;
 	}
 	if (call->exec.check_only)
 		return;
 	for (unsigned int i = 0; i < call->exec.images.count; i++)
-		(void)sl_files_prepare(m->files, call->exec.images.fds[i]);
+		note(m, sl_files_prepare(m->files, call->exec.images.fds[i]));
 	if (call->exec.images.count > 1 && !sl_call_script(call, script))
-		(void)sl_files_script(m->files, script);
+		note(m, sl_files_script(m->files, script));
 }
 
 /* With no file to be looked at there is nothing that the guard has to wait for. */
