@@ -127,6 +127,13 @@ static int set_mode(const struct change *change, struct sl_set *set)
 		sl_err_set(&change->cli->err, EBUSY, "sandbox %u is frozen", change->id);
 		return sl_err_hint(&change->cli->err, "'sluice sandbox thaw %u' first", change->id);
 	}
+	if (change->mode == SL_GUARD_ENFORCE && !sl_guard_read(set, change->id, &guard) &&
+	    guard.mode != SL_GUARD_ENFORCE && guard.flags & SL_GUARD_STRICT) {
+		sl_err_set(&change->cli->err, ENOTSUP,
+			   "sandbox %u has `strict` binaries, and may have no filter", change->id);
+		return sl_err_hint(&change->cli->err,
+				   "start it anew with 'sluice run --mode enforce'");
+	}
 	ret = sl_guard_mode(set, change->id, change->mode, &change->cli->err);
 	if (ret == -ENOENT)
 		return sl_err_hint(&change->cli->err, "'sluice sandbox policy %u FILE' loads one",
