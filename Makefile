@@ -43,8 +43,8 @@ OUT := $(O)$(if $(SAN),/$(if $(filter fuzz,$(SAN)),fuzz,asan))
 Q := $(if $(filter 1,$(V)),,@)
 say = @$(if $(filter 1,$(V)),:,printf '  %-8s %s\n' '$(1)' '$(2)')
 
-.PHONY: all tests deps check check-model check-unit check-system demo bench fuzz fuzz-all lint \
-	install uninstall clean help FORCE
+.PHONY: all tests deps check check-model check-unit check-system check-kernels demo bench fuzz \
+	fuzz-all lint install uninstall clean help FORCE
 all:
 
 # These have to work before anything is installed: they take nothing from the probes.
@@ -108,6 +108,7 @@ help: ## Show this
 		'WERROR=1' 'warnings are errors (always so in check and lint)' \
 		'ARCH=name' 'arch of the BPF object: x86_64 or aarch64 (now: $(ARCH))' \
 		"T='suite/name*'" 'run only these tests' \
+		'KERNELS=…' 'what check-kernels boots: suites, packages, images' \
 		'FUZZ_TIME=60' 'seconds for each fuzzer' \
 		'DESTDIR= PREFIX=' 'where install puts things (now: $(PREFIX))'
 

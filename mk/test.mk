@@ -61,6 +61,17 @@ check: deps ## Install what is missing, then build and run all tests (root)
 	@$(CHECK) SAN=1 check-unit
 	@$(CHECK) SAN=1 check-system
 
+# Debian's own kernels, in a virtual machine: slow, and no part of check. A kernel is a suite
+# of Debian, a package or an image (tools/vm.sh); T chooses system tests as elsewhere.
+KERNELS ?= bookworm bookworm-backports
+KERNEL_TESTS ?= @(by_key|tcp|udp|bypass_ways)/*
+
+check-kernels: all tests ## Run tests under older kernels, in qemu (KERNELS=, T=)
+	@tools/deps.sh install vm
+	@for kernel in $(KERNELS); do \
+		O='$(O)' tools/vm.sh "$$kernel" '$(or $(T),$(KERNEL_TESTS))' || exit 1; \
+	done
+
 # The library has to be instrumented too, so the targets are built as a variant.
 fuzz: need-fuzz ## Run each fuzzer for FUZZ_TIME seconds
 	$(if $(FUZZ_NAMES),@$(MAKE) SAN=fuzz fuzz-all,@echo 'no fuzz targets')

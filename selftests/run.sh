@@ -8,6 +8,7 @@
 #
 #	TEST_FILTER	only tests that match SUITE/NAME, with * and ?
 #	TEST_TIMEOUT	seconds that the whole suite may take (default 1800)
+#	TEST_SLOWER	how many times its own limit a test may take (common/slow.c)
 #	TEST_REPORTS	directory for the sanitizers' reports
 set -euo pipefail
 

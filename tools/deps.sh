@@ -4,7 +4,8 @@
 # What building and testing need, in one table: how to see that it is there, and the
 # Debian package that brings it.
 #
-#	deps.sh install		installs what is missing (root, apt-get)
+#	deps.sh install [GROUP]	installs what is missing (root, apt-get): of all groups but vm,
+#				or of build and the group
 #	deps.sh probe FILE	writes what make wants to know, fails if the build can't work
 #	deps.sh need GROUP	fails, naming what is missing of a group
 #	deps.sh list		prints the packages with their reasons
@@ -43,6 +44,13 @@ table()
 	lint|clang-format|cmd clang-format|checks the format
 	lint|clang-tidy|cmd clang-tidy|static checks
 	lint|shellcheck|cmd shellcheck|checks the scripts
+	vm|qemu-system-x86|cmd qemu-system-x86_64|boots other kernels
+	vm|busybox-static|cmd busybox|the first steps of a virtual machine
+	vm|cpio|cmd cpio|packs them
+	vm|kmod|cmd depmod|finds the kernel's modules
+	vm|xz-utils|cmd xz|unpacks them
+	vm|e2fsprogs|cmd mkfs.ext4|the virtual machine's root
+	vm|procps|cmd sysctl|taken into the virtual machine
 	END
 }
 
@@ -111,9 +119,10 @@ apt()
 install_missing()
 {
 	local rows package
-	local -a packages
+	local -a packages groups=("$@")
 
-	rows=$(missing build test fuzz lint)
+	[ $# -gt 0 ] || groups=(build test fuzz lint)
+	rows=$(missing "${groups[@]}")
 	[ -n "$rows" ] || return 0
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 		complain "can't install packages without root and apt-get" "$rows"
@@ -130,7 +139,7 @@ install_missing()
 		{ apt update && apt install --no-install-recommends "${packages[@]}"; }
 
 	# The packages of another release may be older than what is needed.
-	rows=$(missing build test fuzz lint)
+	rows=$(missing "${groups[@]}")
 	[ -z "$rows" ] || { complain "the packages installed don't bring all" "$rows"; exit 1; }
 }
 
@@ -159,12 +168,12 @@ probe()
 }
 
 case ${1:-} in
-install) install_missing ;;
+install) install_missing ${2:+build "$2"} ;;
 probe) probe "${2:?the file to write}" ;;
-need) need "${2:?a group: test, fuzz or lint}" ;;
+need) need "${2:?a group: test, fuzz, lint or vm}" ;;
 list) table | awk -F'|' '{ printf "%-18s %s\n", $2, $4 }' ;;
 *)
-	echo "usage: $0 { install | probe FILE | need GROUP | list }" >&2
+	echo "usage: $0 { install [GROUP] | probe FILE | need GROUP | list }" >&2
 	exit 2
 	;;
 esac
