@@ -74,12 +74,12 @@ void agent_die(void);
 bool agent_serve(void);
 /* Reads all that has arrived, then looks at the timers. */
 void agent_expire(void);
-/* A drain of the client's calls goes on or is reported. */
-void agent_drain(unsigned int client);
+/* A drain of client i's calls goes on or is reported. */
+void agent_drain(unsigned int i);
 
 enum sl_record_state agent_state(unsigned int client);
 /* The truth of who is whose: the connection that brought the epoch of the record. */
 bool agent_own(const struct agent_conn *conn);
-void agent_check(unsigned int client);
+void agent_check(unsigned int i);
 
 #endif

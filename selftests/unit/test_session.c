@@ -322,7 +322,13 @@ Test(session, next_worker)
 	cr_assert(sl_sessions_expire(sessions, 90000 + SESSION_SILENCE_MS, &step));
 	cr_assert_eq(step.row, rows[0]);
 	cr_assert_not_null(strstr(sl_record_at(records, rows[0])->cause, "restarted"));
-	cr_assert_eq(recover(rows[1], 21, 2, 90000 + SESSION_GRACE_MS - 1), SL_ANSWER_RECOVERED);
+	cr_assert(sl_sessions_expire(sessions, 90000 + SESSION_SILENCE_MS, &step));
+	cr_assert_eq(step.row, rows[5]);
+	cr_assert(!sl_sessions_expire(sessions, 90000 + SESSION_GRACE_MS - 1, &step));
+	cr_assert(sl_sessions_expire(sessions, 90000 + SESSION_GRACE_MS, &step));
+	cr_assert_eq(step.row, rows[1]);
+	cr_assert_eq(sl_record_state(records, rows[1]), SL_RECORD_ENDED);
+	cr_assert_eq(recover(rows[0], 20, 2, 90000 + SESSION_GRACE_MS), SL_ANSWER_RECOVERED);
 }
 
 Test(session, worker_of_another_version_does_not_start)

@@ -12,7 +12,7 @@
 #include "session_agent.h"
 #include "session_world.h"
 
-#define ROUNDS 400
+#define ROUNDS 200
 #define STEPS 300
 
 static void work(unsigned int i)
@@ -187,12 +187,14 @@ static void round_of(unsigned int seed)
 	agent.upsets = true;
 	for (unsigned int k = 0; k < STEPS; k++)
 		any_step();
-	agent.upsets = false;
 	for (unsigned int i = 0; i < CLIENTS; i++) {
 		agent.clients[i].gone = agent_one_in(3);
 		if (agent.clients[i].gone && agent.clients[i].epoch)
 			agent.conns[agent.clients[i].conn].over = true;
 	}
+	for (unsigned int k = 0; k < 30; k++)
+		any_step();
+	agent.upsets = false;
 	for (unsigned int k = 0; k < 900; k++)
 		any_step();
 	for (unsigned int i = 0; i < CLIENTS; i++)

@@ -132,7 +132,7 @@ Test(store, saved_and_loaded)
 	cr_assert_eq(load(), 0);
 	cr_assert_eq(entries, 1);
 	cr_assert_eq(bads, 0);
-	cr_assert(!memcmp(&found, &entry, sizeof(entry)));
+	session_same(&found, &entry);
 	entry.session.state = SL_RECORD_LIVE;
 	save();
 	cr_assert_eq(load(), 0);

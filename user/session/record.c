@@ -147,7 +147,7 @@ int sl_record_by_key(const struct sl_record_table *records, const uint8_t key[SL
 		     unsigned int *row)
 {
 	for (unsigned int at = 0, i; sl_record_next(records, &at, &i);) {
-		if (memcmp(records->rows[i].key, key, SL_SESSION_KEY))
+		if (memcmp(records->rows[i].key, key, SL_SESSION_KEY) != 0)
 			continue;
 		*row = i;
 		return 0;

@@ -126,7 +126,7 @@ void sl_session_drained(struct sl_sessions *sessions, unsigned int row, uint32_t
 /* For who may: the session's own connection (sl_session_heard()), or an operator. -EBADFD. */
 int sl_session_ask_freeze(struct sl_sessions *sessions, unsigned int row, bool freeze,
 			  struct sl_step *step);
-int sl_session_end(struct sl_sessions *sessions, unsigned int row, enum sl_session_end end,
+int sl_session_end(struct sl_sessions *sessions, unsigned int row, enum sl_session_end what,
 		   const char *reason, struct sl_step *step);
 /* Of an ended one; its sandbox is gone. */
 int sl_session_forget(struct sl_sessions *sessions, unsigned int row);
