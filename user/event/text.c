@@ -60,30 +60,40 @@ static void add_endpoint(struct text *text, const struct sl_endpoint *endpoint)
 		add(text, "%s", sl_format_endpoint(address, sizeof(address), endpoint));
 }
 
-static void add_close(struct text *text, const struct sl_view_sock *sock)
+/* What a line gives up, one after the other, when it is wider than the terminal. */
+enum detail {
+	DETAIL_NO_DURATION,
+	DETAIL_NO_LOCAL, /* of an outgoing connection: the kernel's choice, it tells least */
+	DETAIL_ALL,
+};
+
+static void add_close(struct text *text, const struct sl_view_sock *sock, enum detail detail)
 {
 	char sent[SL_FORMAT_MAX], received[SL_FORMAT_MAX], duration[SL_FORMAT_MAX];
 
-	add(text, " sent %s recv %s in %s", sl_format_bytes(sent, sizeof(sent), sock->bytes_sent),
-	    sl_format_bytes(received, sizeof(received), sock->bytes_received),
-	    sl_format_duration_us(duration, sizeof(duration), sock->duration_us));
+	add(text, " sent %s recv %s", sl_format_bytes(sent, sizeof(sent), sock->bytes_sent),
+	    sl_format_bytes(received, sizeof(received), sock->bytes_received));
+	if (detail > DETAIL_NO_DURATION)
+		add(text, " in %s",
+		    sl_format_duration_us(duration, sizeof(duration), sock->duration_us));
 	if (sock->state != SL_VIEW_CLOSED)
 		add(text, " %s", sl_view_state_name(sock->state));
 }
 
-static void add_sock(struct text *text, const struct sl_view_event *view)
+static void add_sock(struct text *text, const struct sl_view_event *view, enum detail detail)
 {
 	const struct sl_view_sock *sock = view->sock;
 	bool in = sock->direction == SL_VIEW_DIRECTION_IN;
 
 	add(text, "%s ", sock->proto);
-	add_endpoint(text, &sock->local);
+	if (detail == DETAIL_ALL || sock->direction != SL_VIEW_DIRECTION_OUT)
+		add_endpoint(text, &sock->local);
 	if (sock->direction != SL_VIEW_DIRECTION_LISTEN) {
-		add(text, in ? " < " : " > ");
+		add(text, "%s%s ", text->buf[text->used - 1] == ' ' ? "" : " ", in ? "<" : ">");
 		add_endpoint(text, &sock->remote);
 	}
 	if (view->kind == SL_EVENT_CLOSE)
-		add_close(text, sock);
+		add_close(text, sock, detail);
 	if (sock->peer.pid && view->kind == SL_EVENT_ACCEPT)
 		add(text, " of [%u]", sock->peer.pid);
 }
@@ -156,23 +166,32 @@ static void add_process(struct text *text, const struct sl_view_process *process
 	}
 }
 
-int sl_view_event_text(FILE *file, const struct sl_view_event *view, unsigned int width)
+static void fill(struct text *text, const struct sl_view_event *view, unsigned int width,
+		 enum detail detail)
 {
-	struct text text;
-
-	text.used = 0;
-	add_head(&text, view);
+	text->used = 0;
+	add_head(text, view);
 	if (view->lost)
-		add(&text, "%llu events: the ring buffer was full",
+		add(text, "%llu events: the ring buffer was full",
 		    (unsigned long long)view->lost->count);
 	else if (view->sock)
-		add_sock(&text, view);
+		add_sock(text, view, detail);
 	else if (view->decision)
-		add_decision(&text, view->decision);
+		add_decision(text, view->decision);
 	else if (view->kind == SL_EVENT_EXIT)
-		add_exit(&text, view);
+		add_exit(text, view);
 	if (view->process)
-		add_process(&text, view->process, width, !view->sock);
+		add_process(text, view->process, width, !view->sock);
+}
+
+int sl_view_event_text(FILE *file, const struct sl_view_event *view, unsigned int width)
+{
+	int detail = DETAIL_ALL;
+	struct text text;
+
+	do {
+		fill(&text, view, width, (enum detail)detail);
+	} while (width && view->sock && sl_utf8_width(text.buf) > width && detail-- > 0);
 	errno = 0;
 	fprintf(file, "%s\n", text.buf);
 	return ferror(file) ? -(errno ? errno : EIO) : 0;
