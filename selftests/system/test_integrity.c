@@ -257,7 +257,7 @@ static int prepare(const char *path, const struct sl_compiled *compiled, __u32 i
 	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
 
 	cr_assert_geq(fd, 0);
-	cr_assert_eq(sl_files_new(&files, world.set, compiled, id), 0);
+	cr_assert_eq(sl_files_new(&files, world.set, compiled, world.sandbox, id), 0);
 	return sl_files_prepare(files, fd);
 }
 

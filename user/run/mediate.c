@@ -106,8 +106,8 @@ static void prepare(struct sl_mediate *m, const struct sl_call *call)
 
 	if (call->kind != SL_HELD_EXEC) {
 		if (!sl_members_find(m->members, call, &process))
-			note(m, sl_files_lineage(m->files, process.lineage,
-						 (pid_t)process.key.tgid));
+			note(m,
+			     sl_files_lineage(m->files, process.lineage, (pid_t)process.key.tgid));
 		return;
 	}
 	if (call->exec.check_only)
