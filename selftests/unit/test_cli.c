@@ -315,9 +315,9 @@ Test(cli, failures_are_told_in_the_form_asked_for)
 Test(cli, version_and_completion)
 {
 	cr_expect_eq(sluice("version", NULL), 0);
-	has(out, "schema: 1\n");
+	has(out, "schema: 2\n");
 	cr_expect_eq(sluice("-Vj", NULL), 0);
-	has(out, "\"schema\":1,\"libbpf\":\"v");
+	has(out, "\"schema\":2,\"libbpf\":\"v");
 	cr_expect_eq(sluice("version", "x", NULL), 2);
 	cr_expect_eq(sluice("completion", "bash", NULL), 0);
 	has(out, "complete -o default -F _sluice sluice\n");

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/format.h"
+#include "base/hex.h"
 #include "guard/file_digest.h"
 
 TestSuite(file_digest, .timeout = 60);
@@ -43,7 +44,7 @@ static const char *digest_text(int fd, const struct stat *st)
 
 	if (rc)
 		return strerrorname_np(-rc);
-	sl_format_hex(hex, sha256, sizeof(sha256));
+	sl_hex(hex, sha256, sizeof(sha256));
 	return hex;
 }
 

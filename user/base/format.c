@@ -222,15 +222,3 @@ const char *sl_family_name(unsigned int family)
 		return NULL;
 	}
 }
-
-void sl_format_hex(char *dst, const void *bytes, size_t len)
-{
-	static const char digits[] = "0123456789abcdef";
-	const unsigned char *byte = bytes;
-
-	for (size_t i = 0; i < len; i++) {
-		*dst++ = digits[byte[i] >> 4];
-		*dst++ = digits[byte[i] & 15];
-	}
-	*dst = '\0';
-}

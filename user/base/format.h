@@ -56,7 +56,5 @@ const char *sl_tcp_state_name(unsigned int state);
 /* "inet", "inet6", "packet", …; NULL for a family without a name here. */
 const char *sl_family_name(unsigned int family);
 
-/* `len` bytes as lower-case hexadecimal, and a terminator: 2 * len + 1 characters. */
-void sl_format_hex(char *dst, const void *bytes, size_t len);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/format.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "cli/commands.h"
@@ -143,9 +144,9 @@ static int exe_accept(struct sl_cli *cli, const void *values, int argc, char **a
 	if (accepted.report.pinned)
 		sl_log_warning("a policy pins this path: the pin wins there");
 	accepted.path = accept.path;
-	sl_format_hex(accepted.sha256, accept.sha256, sizeof(accept.sha256));
+	sl_hex(accepted.sha256, accept.sha256, sizeof(accept.sha256));
 	if (accepted.report.changed)
-		sl_format_hex(accepted.before, accepted.report.before, SL_SHA256_LEN);
+		sl_hex(accepted.before, accepted.report.before, SL_SHA256_LEN);
 	return sl_print_record(&cli->output, accepted_fields, &accepted);
 }
 

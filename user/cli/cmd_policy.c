@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/format.h"
+#include "base/hex.h"
 #include "cli/commands.h"
 #include "cli/policy_explain.h"
 
@@ -59,7 +60,7 @@ static const char *narrowed(char *dst, size_t size, const struct sl_policy_binar
 	char digest[2 * SL_SHA256_LEN + 1] = "";
 
 	if (binary->sha256)
-		sl_format_hex(digest, binary->sha256, SL_SHA256_LEN);
+		sl_hex(digest, binary->sha256, SL_SHA256_LEN);
 	snprintf(dst, size, "%s%s%s%s%s%s", binary->script ? " script " : "",
 		 binary->script ? binary->script : "", binary->sha256 ? " sha256 " : "", digest,
 		 binary->descendants ? "" : " without descendants",

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/format.h"
+#include "base/hex.h"
 #include "event/view_decision.h"
 #include "policy/decide.h"
 #include "socket/sock_view.h"
@@ -42,9 +43,9 @@ static void fill_digests(struct sl_view_decision *view, const struct sl_decision
 	if (sl_view_source_file(source, decision, &file))
 		return;
 	if (file.flags & SL_GUARD_FILE_HASHED)
-		sl_format_hex(view->sha256_found, file.found, sizeof(file.found));
+		sl_hex(view->sha256_found, file.found, sizeof(file.found));
 	if (file.flags & SL_GUARD_FILE_EXPECTED)
-		sl_format_hex(view->sha256_expected, file.expected, sizeof(file.expected));
+		sl_hex(view->sha256_expected, file.expected, sizeof(file.expected));
 	view->pinned = file.flags & SL_GUARD_FILE_PINNED;
 }
 
