@@ -56,5 +56,4 @@ const char *sl_tcp_state_name(unsigned int state);
 /* "inet", "inet6", "packet", …; NULL for a family without a name here. */
 const char *sl_family_name(unsigned int family);
 
-
 #endif
