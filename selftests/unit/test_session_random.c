@@ -11,8 +11,9 @@
 #include "base/cleanup.h"
 #include "session_agent.h"
 #include "session_world.h"
+#include "system/scale.h"
 
-#define ROUNDS 200
+#define ROUNDS SCALED(200)
 #define STEPS 300
 
 static void work(unsigned int i)

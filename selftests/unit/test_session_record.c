@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "session_world.h"
+#include "system/scale.h"
 
 #define _cleanup_records_ _cleanup_(sl_record_table_free)
 
@@ -225,12 +226,13 @@ static void policy_of(unsigned int n, char path[64], uint8_t sha256[SL_SHA256_LE
 	memset(sha256, (int)(n & 0xff), SL_SHA256_LEN);
 }
 
-/* Through all states, twice: the second time over what the first has left in the row. */
+/* Through all states, and again over what that has left in the row. */
+#define CYCLES (SCALED(2) ?: 1)
 static _Noreturn void change(struct sl_record_table *records)
 {
 	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 	raise(SIGSTOP);
-	for (unsigned int n = 1; n <= 2; n++) {
+	for (unsigned int n = 1; n <= CYCLES; n++) {
 		uint8_t sha256[SL_SHA256_LEN];
 		struct sl_record_new wanted = session_new(n, n);
 		char path[64], text[64];

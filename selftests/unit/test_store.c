@@ -199,18 +199,36 @@ Test(store, damaged)
 	cr_assert_eq(sl_store_print(&text, &len, &entry), 0);
 	write_text(text, len);
 	check_set_aside("another's file");
+	entry.session.record.key[0] ^= 1;
+	entry.session.record.reason[0] = '\0';
+	free(TAKE_PTR(text));
+	cr_assert_eq(sl_store_print(&text, &len, &entry), 0);
+	write_text(text, len);
+	check_set_aside("an end without its reason");
 }
 
 Test(store, no_regular_file)
 {
 	_cleanup_free_ char *large = calloc(1, SL_STORE_FILE_MAX + 1);
+	char other[300];
 
 	cr_assert_eq(mkfifo(path, 0600), 0);
 	check_set_aside("a fifo");
 	cr_assert_eq(symlink("/dev/zero", path), 0);
-	check_set_aside("a link");
+	check_set_aside("a link to a device");
+	save();
+	snprintf(other, sizeof(other), "%s/other", dir);
+	cr_assert_eq(rename(path, other), 0);
+	cr_assert_eq(symlink(other, path), 0);
+	check_set_aside("a link to a good file");
 	write_text(large, SL_STORE_FILE_MAX + 1);
 	check_set_aside("a large file");
+	/* A directory takes no file's place: it is told of, and stays. */
+	cr_assert_eq(mkdir(path, 0700), 0);
+	cr_assert_eq(load(), 0);
+	cr_assert_eq(bads, 1);
+	cr_assert_not_null(strstr(bad_err.hint, "can't be renamed"));
+	cr_assert_eq(rmdir(path), 0);
 }
 
 Test(store, what_is_left_or_not_ours)
@@ -218,7 +236,7 @@ Test(store, what_is_left_or_not_ours)
 	static const char *const names[] = { "README", "x.json", "0123456789abcdef.json",
 					     "0123456789abcdef0123456789abcdef.jsonx",
 					     "0123456789abcdef0123456789abcdef.bad" };
-	char other[512];
+	char other[512], mine[300];
 
 	save();
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -227,15 +245,23 @@ Test(store, what_is_left_or_not_ours)
 	}
 	snprintf(other, sizeof(other), "%s/0123456789abcdef0123456789abcdef.tmp", dir);
 	close(open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	/* One of the same key is no hindrance. */
+	snprintf(mine, sizeof(mine), "%.*s.tmp", (int)strlen(path) - 5, path);
+	close(open(mine, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	save();
+	close(open(mine, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	cr_assert_eq(load(), 0);
 	cr_assert_eq(entries, 1);
 	cr_assert_eq(bads, 0);
+	cr_assert_neq(access(mine, F_OK), 0);
 	cr_assert_neq(access(other, F_OK), 0, "what a crash left");
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		snprintf(other, sizeof(other), "%s/%s", dir, names[i]);
 		cr_assert_eq(access(other, F_OK), 0, "%s", names[i]);
 	}
 }
+
+#define PIECE 300
 
 static int code;
 static unsigned int calls, fail_at; /* the call that fails */
@@ -249,7 +275,7 @@ static bool fails(void)
 static ssize_t bad_write(int fd, const void *data, size_t size)
 {
 	/* In pieces, so that it fails with half a file there. */
-	return fails() ? -1 : write(fd, data, size > 300 ? 300 : size);
+	return fails() ? -1 : write(fd, data, size > PIECE ? PIECE : size);
 }
 
 static int bad_fsync(int fd)
@@ -268,6 +294,8 @@ static const struct sl_store_ops bad_ops = { bad_write, bad_fsync, bad_renameat 
 Test(store, full_disk_keeps_the_old)
 {
 	unsigned int kept = 0, failures = 0;
+	_cleanup_free_ char *text = NULL;
+	size_t len;
 	static const int codes[] = { ENOSPC, EROFS, EIO, EDQUOT };
 
 	save();
@@ -291,7 +319,8 @@ Test(store, full_disk_keeps_the_old)
 		cr_assert_eq(bads, 0);
 		kept += found.session.state == SL_RECORD_ENDED;
 	}
-	cr_assert_gt(kept, 3, "writes, fsync, rename");
+	cr_assert_eq(sl_store_print(&text, &len, &entry), 0);
+	cr_assert_eq(kept, (len + PIECE - 1) / PIECE + 2, "writes, fsync, rename");
 	cr_assert_eq(failures, kept + 1, "only the directory's fsync comes after the rename");
 }
 
@@ -308,13 +337,20 @@ Test(store, interrupted_write_goes_on)
 Test(store, no_descriptor_is_no_damage)
 {
 	struct rlimit before;
+	int next = dup(STDERR_FILENO);
 
+	close(next);
 	save();
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, before.rlim_max }), 0);
 	cr_assert_eq(sl_store_save(store, &entry, &err), -EMFILE);
 	cr_assert_not_null(strstr(err.hint, "open files"));
 	cr_assert_eq(load(), -EMFILE);
+	/* And with one left, so that the directory can be read. */
+	cr_assert_eq(
+		setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)next + 1, before.rlim_max }), 0);
+	cr_assert_eq(load(), -EMFILE);
+	cr_assert_not_null(strstr(err.text, path));
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
 	cr_assert_eq(bads, 0);
 	cr_assert_eq(load(), 0);

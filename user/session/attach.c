@@ -105,8 +105,6 @@ int sl_session_attach(struct sl_sessions *sessions, uint64_t conn,
 			return sl_err_set(err, EEXIST, "the key is that of another cgroup");
 		return try_recover(sessions, conn, wanted->epoch, now_ms, step, err);
 	}
-	if (sl_htab_get(sessions->rows, &conn))
-		return conn_error(err, -EEXIST);
 	ret = sl_record_prepare(sessions->records, wanted, &row);
 	if (ret)
 		return prepare_error(err, ret);
