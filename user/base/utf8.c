@@ -114,6 +114,26 @@ bool sl_utf8_valid(const char *src, size_t len)
 	return true;
 }
 
+void sl_utf8_copy(char *dst, size_t size, const char *src)
+{
+	static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+	size_t left = strlen(src), used = 0;
+	uint32_t code;
+
+	while (left) {
+		size_t n = sl_utf8_decode(src, left, &code);
+		size_t bytes = n ?: sizeof(replacement) - 1;
+
+		if (used + bytes >= size)
+			break;
+		memcpy(dst + used, n ? src : replacement, bytes);
+		used += bytes;
+		src += n ?: 1;
+		left -= n ?: 1;
+	}
+	dst[used] = '\0';
+}
+
 bool sl_utf8_safe(uint32_t code)
 {
 	/* The last two code points of every plane are noncharacters. */

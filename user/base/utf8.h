@@ -19,6 +19,13 @@ size_t sl_utf8_decode(const char *src, size_t len, uint32_t *code);
 bool sl_utf8_valid(const char *src, size_t len);
 
 /*
+ * Copies a terminated string to `dst` (`size` bytes with terminator, at least 1) as valid
+ * UTF-8, for text that is stored and read back: a byte of no character becomes U+FFFD, all
+ * else stays, and so does what was copied before. Cut at a character when it does not fit.
+ */
+void sl_utf8_copy(char *dst, size_t size, const char *src);
+
+/*
  * Whether a character may reach a terminal as it is: it moves no cursor, breaks no line,
  * reorders no text and is not invisible.
  */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
+#include "base/utf8.h"
 #include "control/params.h"
 
 const char *const sl_condition_status_names[] = {
@@ -86,11 +86,6 @@ static struct sl_condition *place(struct sl_conditions *conditions)
 	return found;
 }
 
-static void set_text(char out[SL_CONDITION_MESSAGE], const char *text)
-{
-	sl_utf8_clean(out, SL_CONDITION_MESSAGE, text, strlen(text));
-}
-
 int sl_conditions_report(struct sl_conditions *conditions, const struct sl_condition_report *report,
 			 uint64_t now_ns)
 {
@@ -116,7 +111,7 @@ int sl_conditions_report(struct sl_conditions *conditions, const struct sl_condi
 		at->since_ns = now_ns;
 	before = sl_condition_level(at);
 	strcpy(at->reason, report->reason);
-	set_text(at->message, report->message ?: "");
+	sl_utf8_copy(at->message, sizeof(at->message), report->message ?: "");
 	at->status = report->status;
 	at->count = same ? at->count + 1 : 1;
 	at->bad = report->bad ? at->bad + 1 : 0;
@@ -131,7 +126,7 @@ int sl_conditions_end(struct sl_conditions *conditions, const char *reason, uint
 {
 	if (!reason || !reason[0])
 		return -EINVAL;
-	set_text(conditions->terminal, reason);
+	sl_utf8_copy(conditions->terminal, sizeof(conditions->terminal), reason);
 	conditions->terminal_ns = now_ns;
 	return 0;
 }
@@ -221,7 +216,7 @@ static int read_one(struct sl_condition *out, const char *type, struct json_obje
 	memset(out, 0, sizeof(*out));
 	strcpy(out->type, type);
 	strcpy(out->reason, stored.reason);
-	set_text(out->message, stored.message);
+	sl_utf8_copy(out->message, sizeof(out->message), stored.message);
 	out->status = (enum sl_condition_status)stored.status;
 	out->count = stored.count;
 	out->bad = stored.bad;
@@ -267,7 +262,7 @@ int sl_conditions_read(struct sl_conditions *out, struct json_object *json)
 	if (sl_params_read(&stored, stored_all_params, json, &bad) ||
 	    read_types(read, stored.types) || !stored.terminal[0] != !stored.terminal_ns)
 		return -EBADMSG;
-	set_text(read->terminal, stored.terminal);
+	sl_utf8_copy(read->terminal, sizeof(read->terminal), stored.terminal);
 	read->terminal_ns = stored.terminal_ns;
 	read->dropped = stored.dropped;
 	*out = *read;

@@ -9,7 +9,7 @@
 
 #include <openssl/crypto.h>
 
-#include "base/escape.h"
+#include "base/utf8.h"
 
 /* The word, from its low end. */
 #define STATE_MASK 0x7ULL
@@ -275,7 +275,7 @@ int sl_record_live(struct sl_record_table *records, unsigned int row, uint32_t s
 
 static void set_text(char out[SL_SESSION_TEXT], const char *text)
 {
-	sl_utf8_clean(out, SL_SESSION_TEXT, text, strlen(text));
+	sl_utf8_copy(out, SL_SESSION_TEXT, text);
 }
 
 int sl_record_lost(struct sl_record_table *records, unsigned int row, const char *cause)
