@@ -54,7 +54,7 @@ static void digest_of(const char *path, char hex[65])
 /* Wildcards, or the digests of the files there are, or one that is not theirs. */
 enum kind { GLOB, PIN, WRONG_PIN };
 
-static void load_policy(enum kind kind)
+static void load_policy_with(enum kind kind, const char *top, const char *more)
 {
 	char tool_hex[65], shell_hex[65], binaries[4 * PATH_MAX], text[6 * PATH_MAX];
 
@@ -65,13 +65,15 @@ static void load_policy(enum kind kind)
 		memset(shell_hex, '5', 64);
 	}
 	if (kind == GLOB)
-		snprintf(binaries, sizeof(binaries), "{ path: \"%s/one-*/*\" }", world.scratch);
+		snprintf(binaries, sizeof(binaries), "{ path: \"%s/one-*/*\"%s }", world.scratch,
+			 more);
 	else
 		snprintf(binaries, sizeof(binaries),
-			 "{ path: %s, sha256: %s }, { path: %s, sha256: %s }", tool, tool_hex,
-			 shell, shell_hex);
+			 "{ path: %s, sha256: %s%s }, { path: %s, sha256: %s%s }", tool, tool_hex,
+			 more, shell, shell_hex, more);
 	snprintf(text, sizeof(text),
 		 "version: 1\n"
+		 "%s"
 		 "network_policies:\n"
 		 "  open:\n"
 		 "    endpoints:\n"
@@ -79,8 +81,13 @@ static void load_policy(enum kind kind)
 		 "      - { cidr: 127.0.0.1/32, port: %u, transport: udp, allow_reserved: true }\n"
 		 "    listen: [{ port: 8080 }, { port: 8081 }]\n"
 		 "    binaries: [%s]\n",
-		 guarded.open.port, guarded.open_udp.port, binaries);
+		 top, guarded.open.port, guarded.open_udp.port, binaries);
 	guarded_write(text);
+}
+
+static void load_policy(enum kind kind)
+{
+	load_policy_with(kind, "", "");
 }
 
 /* One run for all: starting one takes its time. Every line connects once. */
@@ -167,6 +174,19 @@ Test(hold, at_connect)
 	expect_denied("connect");
 }
 
+/* Strict bits are kept from the rows that are made when a process connects, too. */
+Test(hold, strict_at_connect)
+{
+	make_files();
+	for (enum kind kind = GLOB; kind <= PIN; kind++) {
+		load_policy_with(kind, "", ", strict: true");
+		run("connect", "$T tail --server $A; env LD_BIND_NOW=1 $T tail --server $A;"
+			       "env LD_BIND_NOW=1 $T do socket=udp sendto=$U; true");
+		cr_expect_eq(sink_take(&guarded.open), 1, "kind %d", kind);
+		cr_expect_eq(sink_take(&guarded.open_udp), 0, "kind %d", kind);
+	}
+}
+
 /* A program that only listens makes no call that connects. */
 static void expect_reachable(const char *hold, unsigned int port)
 {
@@ -213,5 +233,9 @@ Test(hold, what_can_not_be)
 	CLI(&cli, "run", "--policy", guarded.policy, "--hold", "connect", "--io-uring", "--",
 	    "true");
 	cli_expect_error(&cli, 125, "io_uring");
+	cli_free(&cli);
+	load_policy_with(GLOB, "integrity: first-use\n", "");
+	CLI(&cli, "run", "--policy", guarded.policy, "--hold", "connect", "--", "true");
+	cli_expect_error(&cli, 125, "first-use");
 	cli_free(&cli);
 }
