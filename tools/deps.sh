@@ -94,13 +94,16 @@ packages_of()
 	cut -d'|' -f1 <<<"$1" | sort -u | tr '\n' ' '
 }
 
-# $1: what can't be done, $2: rows of missing()
+# $1: what can't be done, $2: rows of missing(), $3: their group, if it is one
 complain()
 {
+	local how="make deps"
+
+	[ "${3:-}" != vm ] || how="tools/deps.sh install vm"
 	{
 		echo "error: $1; missing:"
 		awk -F'|' '{ printf "  %-22s Debian package %s\n", $2, $1 }' <<<"$2"
-		echo "Run \`make deps\` as root, or: apt-get install $(packages_of "$2")"
+		echo "Run \`$how\` as root, or: apt-get install $(packages_of "$2")"
 	} >&2
 }
 
@@ -109,7 +112,7 @@ need()
 	local rows
 
 	rows=$(missing build "$@")
-	[ -z "$rows" ] || { complain "can't build${1:+ what \`$1\` needs}" "$rows"; exit 1; }
+	[ -z "$rows" ] || { complain "can't build${1:+ what \`$1\` needs}" "$rows" "${1:-}"; exit 1; }
 }
 
 apt()

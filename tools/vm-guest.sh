@@ -40,7 +40,8 @@ owners()
 {
 	local port
 
-	coproc server { "$SL_LOAD" tcp-server --listen 127.0.0.1:0 --echo --until-eof; }
+	coproc server { "$SL_LOAD" tcp-server --listen 127.0.0.1:0 --echo --until-eof \
+		--timeout 900; }
 	read -r line <&"${server[0]}"
 	port=$(sed -n 's/.* port=\([0-9]*\).*/\1/p' <<<"$line")
 	"$SLUICE" run -- "$SL_LOAD" tcp-send --server "127.0.0.1:$port" --bytes 1000 --count 3

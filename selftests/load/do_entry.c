@@ -53,9 +53,12 @@ static long enter(long nr, uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint3
 {
 	long rc = nr;
 
-	/* The sixth is in ebp, which the compiler may need: swapped around the entry. */
+	/*
+	 * The sixth is in ebp, which the compiler may need: swapped around the entry. "&", since
+	 * an argument of the same value must not be in the register that is swapped.
+	 */
 	__asm__ volatile("xchg %%rbp, %[f]\n\tint $0x80\n\txchg %%rbp, %[f]"
-			 : "+a"(rc), [f] "+r"((uint64_t){ f })
+			 : "+a"(rc), [f] "+&r"((uint64_t){ f })
 			 : "b"((uint64_t)a), "c"((uint64_t)b), "d"((uint64_t)c), "S"((uint64_t)d),
 			   "D"((uint64_t)e)
 			 : "memory", "cc", "r8", "r9", "r10", "r11");
