@@ -245,7 +245,8 @@ static void few_peers(void)
 	guarded_make(&options);
 }
 
-Test(bypass_datagram, full_map, .init = few_peers)
+Test(bypass_datagram_full, earlier_ends_are_forgotten, .init = few_peers, .fini = guarded_down,
+     .timeout = 100)
 {
 	struct sink first;
 	struct receiver r;
