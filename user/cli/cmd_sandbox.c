@@ -33,7 +33,7 @@ static const struct sl_field sandbox_fields[] = {
 	SL_FIELD_ID(struct sandbox_row, policy, "POLICY", .flags = SL_FIELD_NULL),
 	SL_FIELD_AS(STRING, struct sandbox_row, sandbox.cgroup, "cgroup", "CGROUP",
 		    .flags = SL_FIELD_ELIDE),
-	SL_FIELD_AS(ID, struct sandbox_row, sandbox.cgroup_id, "cgroup_id", "CGROUP ID"),
+	SL_FIELD_AS(ID, struct sandbox_row, sandbox.cgroup_id, "cgroup_id", NULL),
 	SL_FIELD_AS(TIME, struct sandbox_row, sandbox.attached_ns, "attached", "ATTACHED"),
 	{ 0 },
 };
