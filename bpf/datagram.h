@@ -39,13 +39,9 @@ static __always_inline bool datagram_wanted(struct __sk_buff *skb, const struct 
 	__u32 sandbox = rec->owner.sandbox;
 	struct sl_endpoint source;
 
-	if (!datagram_end(skb, DATAGRAM_SOURCE, &source))
+	if (guard->mode == SL_GUARD_FROZEN || !datagram_end(skb, DATAGRAM_SOURCE, &source))
 		return false;
-	if (peer_known(rec, &source))
-		return true;
-	if (guard->mode == SL_GUARD_FROZEN)
-		return false;
-	return listen_allowed(guard, SL_TRANSPORT_UDP, local, rec) ||
+	return peer_known(rec, &source) || listen_allowed(guard, SL_TRANSPORT_UDP, local, rec) ||
 	       own_loopback(skb, &source, local, guard, sandbox, true);
 }
 

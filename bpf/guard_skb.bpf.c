@@ -116,13 +116,12 @@ static __always_inline int ingress_listener(struct bpf_sock *sk)
 		rec = bpf_sk_storage_get(&adopted, msk, NULL, 0);
 	else
 		rec = bpf_sk_storage_get(&adopted, sk, NULL, 0);
-	if (!rec)
-		return SKB_PASS;
-	sandbox = rec->owner.sandbox;
+	/* Without a record nobody is known to may listen: the cgroup says whose rules hold. */
+	sandbox = rec ? rec->owner.sandbox : sock_cgroup_sandbox(sk);
 	guard = guard_active(sandbox);
 	if (!guard || guard->mode == SL_GUARD_AUDIT)
 		return SKB_PASS;
-	if (guard->mode != SL_GUARD_FROZEN &&
+	if (rec && guard->mode != SL_GUARD_FROZEN &&
 	    listen_allowed(guard, SL_TRANSPORT_TCP, &rec->local, rec))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_NOT_LISTENING);

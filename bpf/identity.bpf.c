@@ -203,7 +203,7 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *cgroup, const char *path, struct t
 	if (task != task->group_leader)
 		return 0;
 	/* A member still, but where it goes no hook of its sandbox runs. */
-	state = bpf_task_storage_get(&tasks, task, NULL, 0);
+	state = task_state(task);
 	if (state)
 		count(state->sandbox, SL_COUNTER_PROC_LEFT);
 	return 0;

@@ -31,8 +31,8 @@ static __always_inline struct sl_sock_more *sock_more_get(struct sl_sock *rec)
 }
 
 /*
- * The calling process, whose state is given, becomes the owner. A creator other than it (or it before an exec)
- * stays known as the opener.
+ * The calling process, whose state is given, becomes the owner. A creator other than it (or
+ * it before an exec) stays known as the opener.
  */
 static __always_inline void sock_take(struct sl_sock *rec, const struct sl_owner *state)
 {
