@@ -43,7 +43,8 @@ int sl_fds_copy(struct sl_fds *to, const struct sl_fds *from)
 	return 0;
 }
 
-ssize_t sl_fds_send(int sock, const void *data, size_t size, const struct sl_fds *fds)
+static ssize_t send_with(int sock, const void *data, size_t size, const struct sl_fds *fds,
+			 int flags)
 {
 	union control control = {};
 	struct iovec iov = { .iov_base = (void *)data, .iov_len = size };
@@ -61,9 +62,22 @@ ssize_t sl_fds_send(int sock, const void *data, size_t size, const struct sl_fds
 		msg.msg_controllen = CMSG_SPACE(bytes);
 	}
 	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : n;
+}
+
+ssize_t sl_fds_send(int sock, const void *data, size_t size, const struct sl_fds *fds)
+{
+	return send_with(sock, data, size, fds, MSG_DONTWAIT);
+}
+
+int sl_fd_send(int sock, const void *data, size_t size, int fd)
+{
+	const struct sl_fds fds = { .fd = { fd }, .count = fd >= 0 };
+	ssize_t n = send_with(sock, data, size, &fds, 0);
+
+	return n < 0 ? (int)n : 0;
 }
 
 ssize_t sl_fds_receive(int sock, void *data, size_t size, struct sl_fds *fds)

@@ -23,6 +23,12 @@ struct sl_fds {
 ssize_t sl_fds_send(int sock, const void *data, size_t size, const struct sl_fds *fds);
 
 /*
+ * Sends one message of a socket that keeps them apart, waiting for room, and `fd` with it
+ * unless that is negative; `fd` stays the caller's. 0 or -errno.
+ */
+int sl_fd_send(int sock, const void *data, size_t size, int fd);
+
+/*
  * Never waits. Bytes received, 0 at the end, or -errno; fills *fds. -EPROTO: descriptors
  * were cut off. Only SCM_RIGHTS is looked at.
  */

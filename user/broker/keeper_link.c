@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
-#include "base/fd_send.h"
+#include "base/fds.h"
 #include "broker/keeper_private.h"
 
 enum request_kind { REQUEST_HOLD, REQUEST_DROP };
@@ -35,24 +35,18 @@ void sl_keeper_close_all(struct sl_keeper_link *link)
 /* *fd is -1 when none came; the sender is our own child, so one is all there can be. */
 static int receive_request(int sock, struct request *request, int *fd)
 {
-	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-	struct iovec iov = { .iov_base = request, .iov_len = sizeof(*request) };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
-	struct cmsghdr *cmsg;
+	struct sl_fds fds;
 	ssize_t n;
 
 	*fd = -1;
-	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	n = sl_fds_receive(sock, request, sizeof(*request), &fds);
+	if (n == -EPROTO) /* the descriptor was cut off: hold() answers that */
+		return 0;
 	if (n <= 0)
-		return n ? -errno : -EPIPE;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(fd, CMSG_DATA(cmsg), sizeof(int));
+		return n ? (int)n : -EPIPE;
+	if (fds.count)
+		*fd = sl_fds_take(&fds, 0);
+	sl_fds_close(&fds);
 	return n == (ssize_t)sizeof(*request) ? 0 : -EBADMSG;
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fd_send.h"
+#include "base/fds.h"
 #include "broker/notify.h"
 
 #define FDS_MAX 8 /* received at most; more are cut off by the kernel, and refused */
