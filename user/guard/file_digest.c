@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -15,45 +14,17 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-#define READ_BYTES (128u << 10)
+#include "identity/hash_file.h"
 
 /* Ticks last 1 to 10 ms. */
 #define TICK_TRIES 50
 
-static int hash_bytes(EVP_MD_CTX *ctx, int fd, uint64_t size)
-{
-	_cleanup_free_ char *buf = malloc(READ_BYTES);
-	uint64_t left = size;
-	ssize_t n;
-
-	if (!buf)
-		return -ENOMEM;
-	while (left) {
-		n = read(fd, buf, left < READ_BYTES ? left : READ_BYTES);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -ESTALE;
-		if (!EVP_DigestUpdate(ctx, buf, (size_t)n))
-			return -EIO;
-		left -= (uint64_t)n;
-	}
-	return 0;
-}
-
 static int hash_fd(int fd, uint64_t size, uint8_t sha256[SL_SHA256_LEN])
 {
-	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	int rc = ctx ? 0 : -ENOMEM;
+	_cleanup_(sl_hasher_free) struct sl_hasher *hasher = NULL;
+	int rc = sl_hasher_new(&hasher, NULL);
 
-	if (!rc && !EVP_DigestInit_ex(ctx, EVP_sha256(), NULL))
-		rc = -EIO;
-	rc = rc ?: hash_bytes(ctx, fd, size);
-	if (!rc && !EVP_DigestFinal_ex(ctx, sha256, NULL))
-		rc = -EIO;
-	EVP_MD_CTX_free(ctx);
-	return rc;
+	return rc ? rc : sl_hasher_bytes(hasher, fd, size, sha256);
 }
 
 /*

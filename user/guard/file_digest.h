@@ -22,7 +22,7 @@
 
 /*
  * Of a regular file by an O_PATH descriptor; `st` is what fstat(2) said of it before.
- * -ESTALE: it is not (any more) what `st` says. -EFBIG, -ETXTBSY, -ENOMEM, -EIO, or -errno.
+ * -ESTALE: it is not (any more) what `st` says. -EFBIG, -ETXTBSY, -ENOMEM, -ELIBBAD, or -errno.
  */
 int sl_file_digest(int path_fd, const struct stat *st, uint8_t sha256[SL_SHA256_LEN]);
 

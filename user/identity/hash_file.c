@@ -42,13 +42,11 @@ void sl_hasher_free(struct sl_hasher **hasher)
 }
 
 /* Exactly `size` bytes: what was appended meanwhile is caught by the second look. */
-static int hash_bytes(struct sl_hasher *hasher, int fd, unsigned long long size,
-		      enum sl_digest_error *error)
+static int update(struct sl_hasher *hasher, int fd, unsigned long long size)
 {
-	unsigned long long done = 0;
+	unsigned long long left = size;
 
-	while (done < size) {
-		unsigned long long left = size - done;
+	while (left) {
 		ssize_t n;
 
 		if (hasher->stop && atomic_load(hasher->stop))
@@ -56,15 +54,26 @@ static int hash_bytes(struct sl_hasher *hasher, int fd, unsigned long long size,
 		n = read(fd, hasher->buf, left < READ_BYTES ? left : READ_BYTES);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0) {
-			*error = n ? SL_DIGEST_UNREADABLE : SL_DIGEST_CHANGED;
-			return 0;
-		}
+		if (n <= 0)
+			return n ? -errno : -ESTALE;
 		if (!EVP_DigestUpdate(hasher->ctx, hasher->buf, (size_t)n))
-			return -EIO;
-		done += (unsigned long long)n;
+			return -ELIBBAD;
+		left -= (unsigned long long)n;
 	}
 	return 0;
+}
+
+int sl_hasher_bytes(struct sl_hasher *hasher, int fd, unsigned long long size,
+		    unsigned char *sha256)
+{
+	int ret;
+
+	if (!EVP_DigestInit_ex(hasher->ctx, EVP_sha256(), NULL))
+		return -ELIBBAD;
+	ret = update(hasher, fd, size);
+	if (!ret && !EVP_DigestFinal_ex(hasher->ctx, sha256, NULL))
+		ret = -ELIBBAD;
+	return ret;
 }
 
 int sl_hasher_run(struct sl_hasher *hasher, const struct sl_exe_ref *ref, int pin_fd,
@@ -81,15 +90,15 @@ int sl_hasher_run(struct sl_hasher *hasher, const struct sl_exe_ref *ref, int pi
 		*out = digest;
 		return 0;
 	}
-	if (!EVP_DigestInit_ex(hasher->ctx, EVP_sha256(), NULL))
-		return -EIO;
-	ret = hash_bytes(hasher, fd, ref->size, &digest.error);
+	ret = sl_hasher_bytes(hasher, fd, ref->size, digest.sha256);
+	if (ret == -ECANCELED || ret == -ELIBBAD)
+		return ret == -ELIBBAD ? -EIO : ret;
 	if (ret)
-		return ret;
-	if (!digest.error && sl_exe_verify(ref, fd))
+		digest.error = ret == -ESTALE ? SL_DIGEST_CHANGED : SL_DIGEST_UNREADABLE;
+	else if (sl_exe_verify(ref, fd))
 		digest.error = SL_DIGEST_CHANGED;
-	if (!digest.error && !EVP_DigestFinal_ex(hasher->ctx, digest.sha256, NULL))
-		return -EIO;
+	if (digest.error)
+		memset(digest.sha256, 0, sizeof(digest.sha256));
 	*out = digest;
 	return 0;
 }

@@ -17,6 +17,13 @@ int sl_hasher_new(struct sl_hasher **out, const atomic_bool *stop);
 void sl_hasher_free(struct sl_hasher **hasher);
 
 /*
+ * Exactly `size` bytes from the descriptor's position on; `sha256` has 32 bytes. -ESTALE:
+ * there are fewer, -ECANCELED, -ELIBBAD from libcrypto, errors of read(2).
+ */
+int sl_hasher_bytes(struct sl_hasher *hasher, int fd, unsigned long long size,
+		    unsigned char *sha256);
+
+/*
  * Verifies, reads and verifies again; fills *out, with the reason when there is no
  * digest. `pin_fd` stays the caller's. -EIO from libcrypto, -ECANCELED.
  */

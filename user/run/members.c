@@ -108,8 +108,9 @@ int sl_members_find(struct sl_members *m, const struct sl_call *call, struct sl_
 	known = (struct known_key){ search.task.start_ticks, (uint64_t)search.task.tgid };
 	key.tgid = (__u32)search.task.tgid;
 	key.start_ns = recall(m, &known);
-	if (key.start_ns)
-		return sl_proc_by_key(m->set, &key, out);
+	/* Else its pid has another process since, within the tick that /proc tells. */
+	if (key.start_ns && !sl_proc_by_key(m->set, &key, out))
+		return 0;
 	rc = sl_procs_each(m->set, match, &search);
 	if (rc < 0)
 		return rc;
