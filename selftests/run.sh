@@ -35,6 +35,16 @@ status=0
 timeout --kill-after=10 "${TEST_TIMEOUT:-1800}" "$runner" "${args[@]}" </dev/null 2>&1 |
 	tee "$log" || status=$?
 
+# Once more at the end, where a reader of the log's tail finds it.
+failures()
+{
+	awk '/^\[RUN / { said = "" }
+		/^\[----\]/ { said = said $0 "\n" }
+		/^\[FAIL\]|CRASH|^\[SYS/ && !/Synthesis/ { printf "%s%s\n", said, $0; said = "" }' \
+		"$log" | tail -n 100
+	grep '^\[====\] Synthesis' "$log" || echo 'the runner made no summary'
+}
+
 if [ "$status" -eq 124 ] || [ "$status" -eq 137 ]; then
 	echo "error: the $name tests did not end in time; the last one above hangs" >&2
 fi
@@ -43,7 +53,11 @@ if [ -n "$(ls -A "$reports")" ]; then
 	echo "error: sanitizer reports in $reports" >&2
 	[ "$status" -ne 0 ] || status=1
 fi
-[ "$status" -eq 0 ] || exit "$status"
+if [ "$status" -ne 0 ]; then
+	echo "== $name tests that failed"
+	failures
+	exit "$status"
+fi
 
 # Tests that skip themselves are not among those that were tested.
 if ! grep -Eq '^\[====\] Synthesis: Tested: [1-9]' "$log"; then
