@@ -217,6 +217,42 @@ Test(object, narrow_terminals_shorten_the_marked_column)
 	}
 }
 
+static bool pid_is_even(const void *record)
+{
+	return ((const struct inner *)record)->pid % 2 == 0;
+}
+
+Test(object, narrow_terminals_leave_out_empty_columns)
+{
+	static const struct sl_field three[] = {
+		SL_FIELD_AS(UINT, struct inner, pid, "a", "A-LONG-HEADING"),
+		SL_FIELD_AS(UINT, struct inner, pid, "b", "ANOTHER", .present = pid_is_even),
+		SL_FIELD_AS(UINT, struct inner, pid, "c", "LAST"),
+		{ 0 },
+	};
+	struct inner items[] = { { .pid = 1 }, { .pid = 3 } };
+	const struct sl_records records = { items, 2, sizeof(items[0]) };
+
+	for (unsigned int even = 0; even < 2; even++) {
+		items[1].pid = even ? 4 : 3;
+		for (unsigned int width = 0; width < 40; width++) {
+			struct sl_output output = { .width = width };
+			bool room = !width || width >= strlen("A-LONG-HEADING  ANOTHER  LAST");
+			char *text = NULL;
+			size_t size;
+
+			output.file = open_memstream(&text, &size);
+			cr_expect_eq(sl_print_list(&output, three, &records), 0);
+			fclose(output.file);
+			cr_expect_eq(!!strstr(text, "ANOTHER"), even || room, "%u: %s", width,
+				     text);
+			cr_expect_not_null(strstr(text, "A-LONG-HEADING"));
+			cr_expect_not_null(strstr(text, "LAST\n"));
+			free(text);
+		}
+	}
+}
+
 Test(object, list_in_json_is_one_array)
 {
 	static const struct sl_field two[] = {

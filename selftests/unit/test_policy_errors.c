@@ -357,6 +357,10 @@ Test(policy_errors, files)
 	cr_expect_eq(sl_policy_load_file(&policy, path, &err), 0);
 	cr_expect_str_eq(policy->file, path);
 	sl_policy_free(&policy);
+	cr_assert_eq(lseek(fd, 0, SEEK_SET), 0);
+	cr_assert_eq(dup2(fd, 0), 0);
+	cr_expect_eq(sl_policy_load_file(&policy, "-", &err), 0);
+	sl_policy_free(&policy);
 	close(fd);
 	unlink(path);
 	cr_expect_eq(sl_policy_load_file(&policy, path, &err), -ENOENT);

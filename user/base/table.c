@@ -18,6 +18,8 @@
 /* A value that is longer ends with an ellipsis: an escaped path of PATH_MAX fits. */
 #define CELL_MAX SL_ESCAPE_MAX(SL_PATH_MAX)
 
+#define ABSENT "-"
+
 /* An elided column keeps at least so many columns. */
 #define ELIDE_MIN 12
 
@@ -26,8 +28,9 @@
 
 struct column {
 	const struct sl_field *field;
-	size_t width;
+	size_t width; /* 0: left out */
 	bool elide;
+	bool filled; /* some record has a value */
 };
 
 struct table {
@@ -204,7 +207,7 @@ static void walk_row(struct table *table, const struct sl_field *fields, const v
 		if (record && !sl_field_absent(field, record))
 			cell(text, field, record);
 		else
-			snprintf(text, sizeof(text), "-");
+			snprintf(text, sizeof(text), ABSENT);
 		fn(table, text);
 		table->at++;
 	}
@@ -215,6 +218,8 @@ static void measure(struct table *table, const char *text)
 	struct column *column = &table->columns[table->at];
 	size_t width = sl_utf8_width(text);
 
+	if (strcmp(text, ABSENT) != 0)
+		column->filled = true;
 	if (width > column->width)
 		column->width = width;
 }
@@ -225,8 +230,11 @@ static void put(struct table *table, const char *text)
 	bool last = table->at + 1 == table->count;
 	char shown[CELL_MAX + 4];
 	FILE *file = table->output->file;
-	int pad = (int)(column->width - sl_elide(shown, sizeof(shown), text, column->width));
+	int pad;
 
+	if (!column->width)
+		return;
+	pad = (int)(column->width - sl_elide(shown, sizeof(shown), text, column->width));
 	if (is_number(column->field))
 		fprintf(file, "%*s%s", pad, "", shown);
 	else if (last)
@@ -236,7 +244,10 @@ static void put(struct table *table, const char *text)
 	fprintf(file, last ? "\n" : "%*s", COLUMN_GAP, "");
 }
 
-/* Shortens the widest of the columns that may be, until all fits or none can give. */
+/*
+ * Until all fits: leaves out columns in which there is nothing, then shortens the widest of
+ * those that may be.
+ */
 static void fit(struct table *table)
 {
 	size_t total = 0;
@@ -248,6 +259,15 @@ static void fit(struct table *table)
 	}
 	if (!marked && table->count > 0)
 		table->columns[table->count - 1].elide = true;
+	/* The last one stays: it ends the line. */
+	for (size_t i = 0; i + 1 < table->count; i++) {
+		struct column *column = &table->columns[i];
+
+		if (!table->output->width || total <= table->output->width || column->filled)
+			continue;
+		total -= column->width + COLUMN_GAP;
+		column->width = 0;
+	}
 	while (table->output->width && total > table->output->width) {
 		struct column *widest = NULL;
 

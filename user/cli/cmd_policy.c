@@ -282,7 +282,8 @@ static const struct sl_command check = {
 	.synopsis = "FILE",
 	.details =
 		"Exits with 1 when the file can't be used, and says where and why. Notices tell\n"
-		"of keys that are left alone, warnings of rules that can't be meant so.\n"
+		"of keys that are left alone, warnings of rules that can't be meant so. The file -\n"
+		"is the standard input.\n"
 		"\n"
 		"`integrity: first-use` trusts the bytes that a path held when it was first executed\n"
 		"in the sandbox; other ones are denied until `sluice exe accept`. The default, pins,\n"

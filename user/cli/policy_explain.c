@@ -302,7 +302,8 @@ const struct sl_command sl_cmd_policy_explain = {
 	.details = "Nothing is opened or resolved: paths, digests and names are what you give.\n"
 		   "When it would be denied, what comes closest is listed: the binaries that may\n"
 		   "go there, or the destinations that the binary may go to.\n"
-		   "Names in rules are resolved when the policy is loaded, and refreshed.",
+		   "Names in rules are resolved when the policy is loaded, and refreshed.\n"
+		   "The exit status is 0 whatever the answer; with -j, `verdict` has it.",
 	.options = explain_options,
 	.options_size = sizeof(struct explain_options),
 	.run = policy_explain,

@@ -3,9 +3,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/membarrier.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "base/format.h"
@@ -73,19 +75,32 @@ static int map_entries(int fd, unsigned int *entries)
 	return 0;
 }
 
+/* A directory elsewhere is a mistyped option, not a set that lacks its maps. */
+static int check_dir(const char *dir, struct sl_err *err)
+{
+	struct statfs fs;
+
+	if (strlen(dir) >= sizeof(((struct sl_set *)NULL)->dir))
+		return sl_err_sys(err, ENAMETOOLONG, "'%s'", dir);
+	if (*dir && (statfs(dir, &fs) || fs.f_type == BPF_FS_MAGIC))
+		return 0;
+	sl_err_set(err, EINVAL, "'%s' is no directory of a BPF file system", dir);
+	return sl_err_hint(err, "sets are pinned below " SL_SET_ROOT);
+}
+
 int sl_set_open(struct sl_set **out, const char *dir, struct sl_err *err)
 {
 	_cleanup_(sl_set_free) struct sl_set *set = calloc(1, sizeof(*set));
 	struct sl_config config;
 	__u32 zero = 0;
-	int rc;
+	int rc = check_dir(dir, err);
 
+	if (rc)
+		return rc;
 	if (!set)
 		return sl_err_sys(err, ENOMEM, "can't open a set");
 	set->lock_fd = -1;
 	memset(set->maps, -1, sizeof(set->maps));
-	if (strlen(dir) >= sizeof(set->dir))
-		return sl_err_sys(err, ENAMETOOLONG, "'%s'", dir);
 	strcpy(set->dir, dir);
 	rc = open_maps(set, err);
 	if (rc)

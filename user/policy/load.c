@@ -207,7 +207,8 @@ int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const c
 /* Reads at most one byte more than a policy may have: enough to see that it is too long. */
 static int read_file(const char *file, char **text, size_t *len, struct sl_err *err)
 {
-	_cleanup_fd_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	const char *path = strcmp(file, "-") ? file : "/dev/stdin";
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	size_t room = SL_POLICY_FILE_MAX + 1, used = 0;
 	_cleanup_free_ char *data = NULL;
 	char shown[SL_ESCAPE_MAX(128)];

@@ -149,7 +149,7 @@ struct sl_policy {
 int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const char *file,
 		   struct sl_err *err);
 
-/* The same of a regular file or pipe; also -errno of opening and reading it. */
+/* The same of a regular file or pipe, "-" for stdin; also -errno of opening and reading it. */
 int sl_policy_load_file(struct sl_policy **out, const char *file, struct sl_err *err);
 
 void sl_policy_free(struct sl_policy **policy);
