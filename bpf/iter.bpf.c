@@ -172,6 +172,29 @@ int unseed_socks(struct bpf_iter__task_file *ctx)
 	return 0;
 }
 
+/* What exec would record of each file: the kernel's own, which stat's are not on overlayfs. */
+SEC("iter/task_file")
+int dump_files(struct bpf_iter__task_file *ctx)
+{
+	struct file *file = ctx->file;
+	struct sl_iter_file out = {};
+	struct inode *inode;
+
+	if (!ctx->task || !file)
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	if (!inode || (BPF_CORE_READ(inode, i_mode) & 0170000) != 0100000) /* S_ISREG() */
+		return 0;
+	out.ino = BPF_CORE_READ(inode, i_ino);
+	out.ctime_ns = inode_ctime_ns(inode);
+	out.size = BPF_CORE_READ(inode, i_size);
+	out.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	out.generation = BPF_CORE_READ(inode, i_generation);
+	out.fd = ctx->fd;
+	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}
+
 static __always_inline void live_bytes(struct sl_iter_sock *out, struct sl_sock *rec,
 				       struct sock *sk)
 {

@@ -34,4 +34,15 @@ struct sl_iter_member {
 	__u32 pad;
 };
 
+/* iters/dump_files, one for each regular file that a task has open; made for one task. */
+struct sl_iter_file {
+	__u64 ino;
+	__u64 ctime_ns;
+	__u64 size;
+	__u32 dev; /* these as in struct sl_exe_key */
+	__u32 generation;
+	__u32 fd;
+	__u32 pad;
+};
+
 #endif

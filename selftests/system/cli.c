@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -141,6 +143,18 @@ void cli_free(struct cli *cli)
 	sl_cleanup_fd(&cli->fds[1]);
 	sl_cleanup_free(&cli->out);
 	sl_cleanup_free(&cli->err);
+}
+
+void cli_must(int ret)
+{
+	if (ret)
+		_exit(98);
+}
+
+void cli_own_mounts(void)
+{
+	cli_must(unshare(CLONE_NEWNS));
+	cli_must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
 }
 
 void cli_expect_error(const struct cli *cli, int status, const char *text)

@@ -24,6 +24,10 @@ struct cli {
 
 /* What is done in the child before exec: namespaces, limits, signals. May be NULL. */
 typedef void (*cli_before)(void);
+/* There: ends the child, as a failure, unless `ret` is 0. */
+void cli_must(int ret);
+/* There: a mount namespace, of which nothing gets out. */
+void cli_own_mounts(void);
 
 /* argv[0] is sluice unless it is a path; ends with NULL. */
 void cli_start(struct cli *cli, cli_before before, const char *const argv[]);

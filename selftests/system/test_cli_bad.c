@@ -2,7 +2,6 @@
 /* Where sluice can't work: one message that says why, and the next step. */
 #include <criterion/criterion.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,56 +17,44 @@
 
 TestSuite(cli_bad, .init = world_up, .fini = world_down, .timeout = 120);
 
-static void must(int ret)
-{
-	if (ret)
-		_exit(98);
-}
-
-static void own_mounts(void)
-{
-	must(unshare(CLONE_NEWNS));
-	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
-}
-
 static void be_nobody(void)
 {
-	must(setgid(65534));
-	must(setuid(65534));
+	cli_must(setgid(65534));
+	cli_must(setuid(65534));
 }
 
 static void no_btf(void)
 {
-	own_mounts();
-	must(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL));
+	cli_own_mounts();
+	cli_must(mount("none", "/sys/kernel/btf", "tmpfs", 0, NULL));
 }
 
 static void no_cgroup2(void)
 {
 	char point[PATH_MAX];
 
-	own_mounts();
-	must(sl_cgroup_mount(point, sizeof(point), NULL));
-	must(umount2(point, MNT_DETACH));
+	cli_own_mounts();
+	cli_must(sl_cgroup_mount(point, sizeof(point), NULL));
+	cli_must(umount2(point, MNT_DETACH));
 }
 
 static void no_bpffs(void)
 {
-	own_mounts();
-	must(umount2(SL_BPFFS, MNT_DETACH));
+	cli_own_mounts();
+	cli_must(umount2(SL_BPFFS, MNT_DETACH));
 }
 
 static void no_place_for_bpffs(void)
 {
-	own_mounts();
-	must(mount("none", "/sys/fs", "tmpfs", 0, NULL));
+	cli_own_mounts();
+	cli_must(mount("none", "/sys/fs", "tmpfs", 0, NULL));
 }
 
 static void little_memlock(void)
 {
 	struct rlimit limit = { 8 << 20, 8 << 20 };
 
-	must(setrlimit(RLIMIT_MEMLOCK, &limit));
+	cli_must(setrlimit(RLIMIT_MEMLOCK, &limit));
 }
 
 Test(cli_bad, nobody)

@@ -39,18 +39,6 @@ static void make_files(void)
 	world_script("env-script", text, path);
 }
 
-static void digest_of(const char *path, char hex[65])
-{
-	char command[PATH_MAX + 16];
-	FILE *pipe;
-
-	snprintf(command, sizeof(command), "sha256sum %s", path);
-	pipe = popen(command, "re");
-	cr_assert_not_null(pipe);
-	cr_assert_eq(fscanf(pipe, "%64s", hex), 1);
-	pclose(pipe);
-}
-
 /* Wildcards, or the digests of the files there are, or one that is not theirs. */
 enum kind { GLOB, PIN, WRONG_PIN };
 
@@ -58,8 +46,8 @@ static void load_policy_with(enum kind kind, const char *top, const char *more)
 {
 	char tool_hex[65], shell_hex[65], binaries[4 * PATH_MAX], text[6 * PATH_MAX];
 
-	digest_of(tool, tool_hex);
-	digest_of(shell, shell_hex);
+	world_sha256(tool, tool_hex);
+	world_sha256(shell, shell_hex);
 	if (kind == WRONG_PIN) {
 		memset(tool_hex, '5', 64);
 		memset(shell_hex, '5', 64);

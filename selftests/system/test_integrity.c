@@ -45,19 +45,6 @@ static void make_prog(const char *program)
 	snprintf(prog, sizeof(prog), "%s", world_copy_of(program, "prog", path));
 }
 
-static void sha256_of(const char *path, char out[65])
-{
-	char cmd[160];
-	FILE *pipe;
-
-	snprintf(cmd, sizeof(cmd), "sha256sum %s", path);
-	pipe = popen(cmd, "re");
-	cr_assert_not_null(pipe);
-	cr_assert_eq(fread(out, 1, 64, pipe), 64);
-	out[64] = '\0';
-	pclose(pipe);
-}
-
 static void worker_open(struct worker *worker, const char *name)
 {
 	snprintf(worker->fifo, sizeof(worker->fifo), "%s/%s", world.scratch, name);
@@ -179,13 +166,13 @@ Test(integrity, p8_bytes_that_were_replaced)
 
 	snprintf(events, sizeof(events), "%s/events", world.scratch);
 	make_prog("/usr/bin/bash");
-	sha256_of(prog, first);
+	world_sha256(prog, first);
 	load_policy("");
 	run_start(&cli, &start, events);
 	worker_start(&cli, &start, &old, "old");
 	expect_try(&cli, &old, "a", "allowed");
 	replace_prog("x");
-	sha256_of(prog, second);
+	world_sha256(prog, second);
 	worker_start(&cli, &start, &new, "new");
 	expect_try(&cli, &new, "b", "denied");
 	expect_try(&cli, &old, "c", "allowed");
@@ -220,7 +207,7 @@ Test(integrity, pins_win)
 
 	snprintf(events, sizeof(events), "%s/events", world.scratch);
 	make_prog("/usr/bin/bash");
-	sha256_of(prog, digest);
+	world_sha256(prog, digest);
 	snprintf(more, sizeof(more), "%s}, {path: '%s/**'", wrong, world.scratch);
 	load_policy(more);
 	run_start(&cli, &start, events);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,6 +71,56 @@ Test(policy_files, patterns_of_paths)
 	strcpy(script + len, " true");
 	CLI(&cli, "run", "--policy", policy, "--", "sh", "-c", script);
 	cr_expect_str_eq(cli.out, "d/b\nd/a/b\ne/1/x\n", "%s", cli.err);
+	cli_free(&cli);
+	load_end(&server);
+	load_free(&server);
+}
+
+/* In mounts of the command's own: m, of a lower layer and an upper one on other devices. */
+static void mount_overlay(void)
+{
+	cli_must(chdir(world.scratch));
+	cli_own_mounts();
+	cli_must(mount("none", "over", "tmpfs", 0, NULL));
+	cli_must(mkdir("over/upper", 0755) || mkdir("over/work", 0755));
+	cli_must(mount("none", "m", "overlay", 0,
+		       "lowerdir=lower,upperdir=over/upper,workdir=over/work,xino=off"));
+	cli_must(system("cp m/pinned m/copied && mv m/other m/moved"));
+}
+
+/* stat(2) tells other devices than exec sees: in most containers. */
+Test(policy_files, held_on_overlay)
+{
+	static const char *const files[] = { "pinned", "other", "wrong", "wild" };
+	char path[PATH_MAX], policy[PATH_MAX], script[1024], sum[65], binaries[1024];
+	struct load server;
+	unsigned int port;
+	struct cli cli;
+
+	if (system("grep -qw overlay /proc/filesystems || modprobe -q overlay"))
+		cr_skip_test("no overlayfs here");
+	port = server_start(&server, "tcp-server --quiet --count 100");
+	for (size_t i = 0; i < 3; i++)
+		cr_assert_eq(mkdir(in_scratch(((const char *[]){ "lower", "over", "m" })[i], path),
+				   0755),
+			     0);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		snprintf(script, sizeof(script), "lower/%s", files[i]);
+		world_copy_of("/usr/bin/bash", script, path);
+	}
+	world_sha256(path, sum);
+	snprintf(binaries, sizeof(binaries),
+		 "{path: %1$s/m/pinned, sha256: %2$s}, {path: %1$s/m/copied, sha256: %2$s},"
+		 "{path: %1$s/m/moved, sha256: %2$s}, {path: %1$s/m/w*d},"
+		 "{path: %1$s/m/wrong, sha256: %3$064d}",
+		 world.scratch, sum, 0);
+	allow(policy, port, binaries);
+	snprintf(script, sizeof(script),
+		 "for f in pinned copied moved wild wrong; do "
+		 "%s/m/$f -c 'echo >/dev/tcp/127.0.0.1/%u' 2>/dev/null && echo $f; done; true",
+		 world.scratch, port);
+	CLI_BEFORE(&cli, mount_overlay, "run", "--policy", policy, "--", "sh", "-c", script);
+	cr_expect_str_eq(cli.out, "pinned\ncopied\nmoved\nwild\n", "%d: %s", cli.status, cli.err);
 	cli_free(&cli);
 	load_end(&server);
 	load_free(&server);

@@ -141,6 +141,19 @@ const char *world_copy_of(const char *program, const char *name, char path[PATH_
 	return path;
 }
 
+void world_sha256(const char *path, char hex[65])
+{
+	char cmd[PATH_MAX + 16];
+	FILE *pipe;
+
+	snprintf(cmd, sizeof(cmd), "sha256sum %s", path);
+	pipe = popen(cmd, "re");
+	cr_assert_not_null(pipe);
+	cr_assert_eq(fread(hex, 1, 64, pipe), 64);
+	hex[64] = '\0';
+	pclose(pipe);
+}
+
 const char *world_script(const char *name, const char *text, char path[PATH_MAX])
 {
 	_cleanup_fd_ int fd = scratch_file(name, path);

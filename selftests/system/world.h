@@ -40,6 +40,8 @@ char *world_load(void);
 const char *world_copy(const char *name, char path[PATH_MAX]);
 /* The same of any program. */
 const char *world_copy_of(const char *program, const char *name, char path[PATH_MAX]);
+/* What sha256sum makes of the file. */
+void world_sha256(const char *path, char hex[65]);
 /* Writes a script there, mode 0755; its path. */
 const char *world_script(const char *name, const char *text, char path[PATH_MAX]);
 

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 
 #include <bpf/bpf.h>
 
@@ -68,10 +70,22 @@ int sl_files_new(struct sl_files **out, struct sl_set *set, const struct sl_comp
 	return 0;
 }
 
-/* As the exec hook will see it (bpf/exe.h); st_dev of overlayfs and btrfs never does. */
-static void file_key(struct sl_guard_file *key, const struct sl_files *files, const struct stat *st,
-		     const char *path)
+/* Whether stat(2) tells another device than the super block has. */
+static bool dev_is_synthetic(int fd)
 {
+	struct statfs fs;
+
+	return !fstatfs(fd, &fs) &&
+	       (fs.f_type == OVERLAYFS_SUPER_MAGIC || fs.f_type == BTRFS_SUPER_MAGIC);
+}
+
+/* As the exec hook will see it (bpf/exe.h). */
+static int file_key(struct sl_guard_file *key, const struct sl_files *files, int fd,
+		    const struct stat *st, const char *path)
+{
+	struct sl_iter_file file;
+	int rc;
+
 	*key = (struct sl_guard_file){
 		.ino = st->st_ino,
 		.ctime_ns = (__u64)st->st_ctim.tv_sec * 1000000000 + (__u64)st->st_ctim.tv_nsec,
@@ -79,6 +93,15 @@ static void file_key(struct sl_guard_file *key, const struct sl_files *files, co
 		.path_hash = sl_set_path_hash(files->set, path),
 		.policy = files->policy,
 	};
+	if (!dev_is_synthetic(fd))
+		return 0;
+	rc = sl_file_identity(files->set, fd, &file);
+	if (rc)
+		return rc;
+	key->ino = file.ino;
+	key->ctime_ns = file.ctime_ns;
+	key->dev = file.dev;
+	return 0;
 }
 
 /* With the lock held: the digest, if it is known for a file of this size. */
@@ -253,7 +276,9 @@ int sl_files_prepare(struct sl_files *files, int path_fd)
 		return 0;
 	if (sl_compiled_policy(files->compiled)->first_use && !is_there(path, &st))
 		return 0;
-	file_key(&key, files, &st, path);
+	rc = file_key(&key, files, path_fd, &st, path);
+	if (rc)
+		return rc;
 	if (!files->digests)
 		return sl_files_judge(files, &key, path, NULL);
 	rc = sl_files_digest_once(files, &key, (__u64)st.st_size, hash_once, &file, sha256);

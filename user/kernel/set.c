@@ -202,6 +202,49 @@ int sl_iter_open(const struct sl_set *set, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/* The pinned link is for all tasks: its program, linked anew for this process alone. */
+static int open_own(const struct sl_set *set, const char *name)
+{
+	union bpf_iter_link_info about = { .task.tid = (__u32)getpid() };
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .iter_info = &about,
+		    .iter_info_len = sizeof(about));
+	_cleanup_fd_ int pin = -1, prog = -1, link = -1;
+	struct bpf_link_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[PATH_MAX];
+	int fd;
+
+	if (sl_set_path(path, set->dir, SL_SET_ITERS, name))
+		return -ENAMETOOLONG;
+	pin = bpf_obj_get(path);
+	if (pin < 0 || bpf_obj_get_info_by_fd(pin, &info, &len))
+		return -errno;
+	prog = bpf_prog_get_fd_by_id(info.prog_id);
+	if (prog < 0)
+		return -errno;
+	link = bpf_link_create(prog, 0, BPF_TRACE_ITER, &opts);
+	if (link < 0)
+		return -errno;
+	fd = bpf_iter_create(link);
+	return fd < 0 ? -errno : fd;
+}
+
+int sl_file_identity(const struct sl_set *set, int fd, struct sl_iter_file *out)
+{
+	_cleanup_fd_ int iter = open_own(set, "dump_files");
+	struct sl_iter_file file;
+	int rc;
+
+	if (iter < 0)
+		return iter;
+	do {
+		rc = sl_iter_read(iter, &file, sizeof(file));
+	} while (rc == 1 && file.fd != (__u32)fd);
+	if (rc == 1)
+		*out = file;
+	return rc == 1 ? 0 : rc ?: -ENOENT;
+}
+
 int sl_iter_run(const struct sl_set *set, const char *name)
 {
 	_cleanup_fd_ int fd = sl_iter_open(set, name);

@@ -157,6 +157,13 @@ int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err);
 int sl_sandbox_each(struct sl_set *set, int (*fn)(const struct sl_sandbox *sandbox, void *arg),
 		    void *arg);
 
+/*
+ * What exec would record of the regular file that this process has open as `fd`, O_PATH or
+ * not: of the inode that is opened, while stat(2) tells device and ctime of the one below on
+ * overlayfs, and a device of the subvolume's on btrfs. -ENOENT: no regular file.
+ */
+int sl_file_identity(const struct sl_set *set, int fd, struct sl_iter_file *out);
+
 /* Sum of a sandbox's counters over all CPUs; id 0 is what belongs to no sandbox. */
 int sl_counters_read(struct sl_set *set, unsigned int id, struct sl_counters *out);
 
