@@ -338,7 +338,7 @@ Test(decision, only_denials_are_told)
 		"  s = socket.socket()\n"
 		"  try: s.getpeername()\n"
 		"  except OSError as e: n += e.errno == errno.ENOTCONN\n"
-		"  try: os.kill(pid, 15)\n"
+		"  try: os.kill(pid, 0)\n"
 		"  except OSError as e: n += e.errno == errno.ESRCH\n"
 		"  if i % 1000 == 0:\n"
 		"    try: s.connect((\"192.0.2.1\", 443))\n"

@@ -43,6 +43,7 @@ static const char *const loads[] = {
 	"self-exec-loop 3",
 	"unlink-self --dir DIR",
 	"memfd-exec",
+	"fd-exec",
 	"vfork-exec",
 	"posix-spawn",
 	"setuid 0",
