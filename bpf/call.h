@@ -14,7 +14,7 @@
  * Tells a denial of the calling task's call and sets its errno. Returns what the hook
  * returns: 1 when the call goes on (audit).
  */
-static __noinline int verdict_deny(struct sl_decision_key *key, __u64 cookie, __u32 class_id)
+SL_GLOBAL int call_deny(struct sl_decision_key *key, __u64 cookie, __u32 class_id)
 {
 	struct sl_guard *guard;
 	struct sl_owner owner;
@@ -28,6 +28,12 @@ static __noinline int verdict_deny(struct sl_decision_key *key, __u64 cookie, __
 	guard = bpf_map_lookup_elem(&guards, &sandbox);
 	bpf_set_retval(guard && guard->deny_errno > 0 ? -guard->deny_errno : -13); /* EACCES */
 	return 0;
+}
+
+/* What a global function returns has no bounds, and a hook's result must. */
+static __always_inline int verdict_deny(struct sl_decision_key *key, __u64 cookie, __u32 class_id)
+{
+	return call_deny(key, cookie, class_id) & 1;
 }
 
 /* Types whose traffic runs the hooks: the others are refused when they are made. */
@@ -139,14 +145,14 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 
 	if (!guard)
 		return 1;
-	v.policy = guard->policy;
+	verdict_ask(&v, guard, who ? who->lineage : 0, rec,
+		    udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP);
 	if (guard->mode == SL_GUARD_FROZEN)
 		v.reason = SL_REASON_FROZEN;
 	else if (!who)
 		v.reason = SL_REASON_NO_IDENTITY;
 	else if (!(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
-		verdict_rules(&v, guard, who->lineage, rec,
-			      udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP, remote);
+		verdict_rules(&v, remote);
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
 		if (rec && settles)

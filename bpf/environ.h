@@ -60,13 +60,12 @@ static long environ_step(__u32 i, void *data)
 	return 0;
 }
 
-/* Whether the calling task's new image was started without any of these variables. */
-static __noinline int environ_clean(struct task_struct *task)
+/* Whether the new image of the calling task, `task_at`, was started without any of these variables. */
+SL_GLOBAL int environ_clean(__u64 task_at)
 {
+	struct task_struct *task = (void *)task_at;
 	struct environ_walk w = {};
 
-	if (!task)
-		return 0;
 	w.at = BPF_CORE_READ(task, mm, env_start);
 	w.end = BPF_CORE_READ(task, mm, env_end);
 	w.slot = scratch_take();

@@ -15,6 +15,8 @@
 /* Walks of one path until two agree. */
 #define EXE_WALKS 4
 
+#define EXE_RACED -1
+
 struct exe_compare {
 	__u32 slot;
 	__u32 id;
@@ -65,14 +67,15 @@ static __always_inline void exe_touch(struct sl_exe *exe)
  * Whether `id` is the scratch record's, and if so keeps its row. The key is compared too:
  * a row of the index that is swept meanwhile may by now say another executable's id.
  */
-static __always_inline bool exe_take(struct scratch *s, __u32 slot, __u32 id)
+SL_GLOBAL int exe_take(__u32 slot, __u32 id)
 {
 	struct sl_exe *exe = bpf_map_lookup_elem(&exes, &id);
 	struct exe_compare c = { .slot = slot, .id = id, .equal = 1 };
+	struct scratch *s = scratch_at(slot);
 
-	if (!exe || !exe_key_equal(&exe->key, &s->exe.key) || exe->path_len != s->exe.path_len ||
-	    exe->root_off != s->exe.root_off)
-		return false;
+	if (!s || !exe || !exe_key_equal(&exe->key, &s->exe.key) ||
+	    exe->path_len != s->exe.path_len || exe->root_off != s->exe.root_off)
+		return 0;
 	bpf_loop((s->exe.path_len + 7) / 8, exe_compare_step, &c, 0);
 	if (c.equal)
 		exe_touch(exe);
@@ -87,13 +90,18 @@ static __always_inline __u32 exe_next_id(void)
 	return last ? __sync_fetch_and_add(&last->exe, 1) + 1 : 0;
 }
 
-/* Adds the scratch record under a new id. *raced: another got in first, look up again. */
-static __always_inline __u32 exe_insert(struct scratch *s, bool *raced)
+/*
+ * Adds the scratch record under a new id, which it returns; 0: it can't be (counted).
+ * EXE_RACED: another got in first, look up again.
+ */
+SL_GLOBAL long exe_insert(__u32 slot)
 {
+	struct scratch *s = scratch_at(slot);
 	__u32 id = exe_next_id();
 	long err;
 
-	*raced = false;
+	if (!s)
+		return 0;
 	s->exe.id = id;
 	s->exe.round = round_now();
 	err = bpf_map_update_elem(&exes, &id, &s->exe, BPF_NOEXIST);
@@ -102,32 +110,35 @@ static __always_inline __u32 exe_insert(struct scratch *s, bool *raced)
 		if (!err)
 			return id;
 		bpf_map_delete_elem(&exes, &id);
-		*raced = err == -17; /* EEXIST */
+		if (err == -17) { /* EEXIST */
+			count(0, SL_COUNTER_EXE_RACE);
+			return EXE_RACED;
+		}
 	}
-	if (*raced)
-		count(0, SL_COUNTER_EXE_RACE);
-	else
-		count_map_error(0, SL_COUNTER_EXES_FULL, err);
+	count_map_error(0, SL_COUNTER_EXES_FULL, err);
 	return 0;
 }
 
 /* Interns the scratch record, whose key and path are complete but for `probe`. */
-static __always_inline __u32 exe_intern(struct scratch *s, __u32 slot)
+SL_GLOBAL __u32 exe_intern(__u32 slot)
 {
-	bool raced;
+	struct scratch *s = scratch_at(slot);
 	__u32 *found, id;
+	long added;
 
+	if (!s)
+		return 0;
 	for (__u32 probe = 0; probe < EXE_PROBES; probe++) {
 		s->exe.key.probe = probe;
 		found = bpf_map_lookup_elem(&exe_index, &s->exe.key);
 		if (!found) {
-			id = exe_insert(s, &raced);
-			if (!raced)
-				return id;
+			added = exe_insert(slot);
+			if (added != EXE_RACED)
+				return added;
 			found = bpf_map_lookup_elem(&exe_index, &s->exe.key);
 		}
 		id = found ? *found : 0;
-		if (exe_take(s, slot, id))
+		if (exe_take(slot, id))
 			return id;
 	}
 	count(0, SL_COUNTER_EXE_COLLISION);
@@ -169,31 +180,49 @@ static __always_inline __u32 file_flags(struct file *file)
 	return flags;
 }
 
-static __always_inline void exe_walk_stable(struct path_walk *w, struct scratch *s, __u32 slot,
-					    struct file *file, struct task_struct *task)
+/* Puts the path of a struct file, as a struct task_struct sees it, into the scratch record. */
+SL_GLOBAL __u32 exe_walk(__u32 slot, __u64 file_at, __u64 task_at)
 {
-	struct path *at = __builtin_preserve_access_index(&file->f_path);
+	struct path_walk w = { .slot = slot };
+	struct scratch *s = scratch_at(slot);
+	struct file *file = (void *)file_at;
 	struct sl_config *cfg = config_get();
-	__u64 seed = cfg ? cfg->hash_seed : 0, before = 0;
+
+	if (!s || !cfg)
+		return SL_EXE_TRUNCATED;
+	path_walk_start(&w, __builtin_preserve_access_index(&file->f_path), (void *)task_at,
+			PATH_END);
+	path_walk_up(&w);
+	path_store(&w, s);
+	s->exe.key.path_hash = path_hash(s, slot, cfg->hash_seed);
+	return w.flags;
+}
+
+/* Flags of the path. */
+static __always_inline __u32 exe_walk_stable(struct scratch *s, __u32 slot, __u64 file_at,
+					     __u64 task_at)
+{
+	__u64 before = 0;
+	__u32 flags = 0;
 
 	for (int i = 0; i < EXE_WALKS; i++) {
-		path_walk_start(w, at, task, PATH_END);
-		path_walk_up(w);
-		path_store(w, s);
-		s->exe.key.path_hash = path_hash(s, slot, seed);
+		flags = exe_walk(slot, file_at, task_at);
 		if (i && s->exe.key.path_hash == before)
-			return;
+			return flags;
 		if (i > 0)
 			count(0, SL_COUNTER_PATH_RETRY);
 		before = s->exe.key.path_hash;
 	}
-	w->flags |= SL_EXE_UNSTABLE;
+	return flags | SL_EXE_UNSTABLE;
 }
 
-/* Id of the executable `file` as `task` runs it; 0 when it can't be recorded (counted). */
-static __noinline __u32 exe_of_file(struct file *file, struct task_struct *task)
+/*
+ * Id of the executable, a struct file, as a struct task_struct runs it; 0 when it can't be
+ * recorded (counted).
+ */
+SL_GLOBAL __u32 exe_of_file(__u64 file_at, __u64 task_at)
 {
-	struct path_walk w = {};
+	struct file *file = (void *)file_at;
 	struct inode *inode;
 	struct scratch *s;
 	__u32 slot, id = 0;
@@ -207,16 +236,14 @@ static __noinline __u32 exe_of_file(struct file *file, struct task_struct *task)
 		count(0, SL_COUNTER_EXE_READ);
 		goto out;
 	}
-	w.slot = slot;
-	exe_walk_stable(&w, s, slot, file, task);
+	s->exe.key.flags = exe_walk_stable(s, slot, file_at, task_at) | file_flags(file);
 	s->exe.key.ino = BPF_CORE_READ(inode, i_ino);
 	s->exe.key.ctime_ns = inode_ctime_ns(inode);
 	s->exe.key.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	s->exe.key.generation = BPF_CORE_READ(inode, i_generation);
-	s->exe.key.flags = w.flags | file_flags(file);
 	s->exe.size = BPF_CORE_READ(inode, i_size);
 	s->exe.seen_ns = bpf_ktime_get_boot_ns();
-	id = exe_intern(s, slot);
+	id = exe_intern(slot);
 out:
 	scratch_give(slot);
 	return id;

@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct sl_guard_path) - sizeof(__u32) == 256, "all that an
 struct guard_work {
 	struct sl_guard_path path;
 	struct sl_guard_lineage row;
+	struct sl_grant earned; /* bits that need no script, or have the right one */
 };
 _Static_assert(sizeof(struct guard_work) <= SL_PATH_MAX, "fits the scratch buffer");
 
@@ -65,28 +66,38 @@ static __always_inline struct sl_grant *guard_script(struct guard_work *work, __
 	return guard_grant(work, id, SL_GUARD_TABLE_SCRIPT, node->key.script);
 }
 
-/* Adds what an image earns, as far as its script does where a rule asks for one. */
-static __always_inline void guard_add(struct sl_bits *to, const struct sl_bits *bits,
-				      const struct sl_guard_policy *policy,
-				      const struct sl_bits *script)
+/* What can be earned: where a rule asks for a script, as far as that does. */
+static __always_inline void guard_earned(struct guard_work *work,
+					 const struct sl_guard_policy *policy,
+					 const struct sl_grant *script)
 {
-	for (int i = 0; i < SL_POLICY_WORDS; i++)
-		to->word[i] |= bits->word[i] &
-			       (~policy->script_bits.word[i] | (script ? script->word[i] : 0));
+	for (int i = 0; i < SL_POLICY_WORDS; i++) {
+		work->earned.own.word[i] = ~policy->script_bits.word[i];
+		work->earned.inherited.word[i] = ~policy->script_bits.word[i];
+	}
+	if (!script)
+		return;
+	bits_or(&work->earned.own, &script->own);
+	bits_or(&work->earned.inherited, &script->inherited);
 }
 
-/* As guard_add(), of a whole grant; if it is not to be had, it would have been earned. */
+static __always_inline void guard_add(struct sl_bits *to, const struct sl_bits *bits,
+				      const struct sl_bits *earned)
+{
+	for (int i = 0; i < SL_POLICY_WORDS; i++)
+		to->word[i] |= bits->word[i] & earned->word[i];
+}
+
+/* Adds a grant to the row; if it is not to be had, as what would have been earned. */
 static __always_inline void guard_earn(struct guard_work *work, const struct sl_grant *grant,
-				       const struct sl_guard_policy *policy,
-				       const struct sl_grant *script, bool granted)
+				       bool granted)
 {
 	if (!granted) {
-		guard_add(&work->row.missed, &grant->own, policy, script ? &script->own : NULL);
+		guard_add(&work->row.missed, &grant->own, &work->earned.own);
 		return;
 	}
-	guard_add(&work->row.match, &grant->own, policy, script ? &script->own : NULL);
-	guard_add(&work->row.inherited, &grant->inherited, policy,
-		  script ? &script->inherited : NULL);
+	guard_add(&work->row.match, &grant->own, &work->earned.own);
+	guard_add(&work->row.inherited, &grant->inherited, &work->earned.inherited);
 }
 
 /* What user space found of the file while its exec was held; NULL: it was not looked at. */
@@ -114,13 +125,14 @@ static __always_inline void guard_leaf(struct guard_work *work, __u32 id,
 	struct sl_guard_grant *file = guard_file(id, node->key.exe);
 	bool trusted = file && (file->flags & SL_GUARD_FILE_TRUSTED);
 
+	guard_earned(work, policy, script);
 	if (path)
-		guard_earn(work, path, policy, script, trusted || !policy->first_use);
+		guard_earn(work, path, trusted || !policy->first_use);
 	if (!file)
 		return;
-	guard_earn(work, &file->granted, policy, script, true);
-	guard_earn(work, &file->missed, policy, script, false);
-	guard_earn(work, &file->trusted, policy, script, trusted);
+	guard_earn(work, &file->granted, true);
+	guard_earn(work, &file->missed, false);
+	guard_earn(work, &file->trusted, trusted);
 }
 
 /* Takes strict bits from an image that the loader may have put code into. */
@@ -156,7 +168,7 @@ static __always_inline bool bits_any(const struct sl_bits *bits)
  * missed something is computed again. Without its parent's row it can't be: then user space,
  * which is loading the policy, does it.
  */
-static __noinline int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
+SL_GLOBAL int guard_compute(__u32 policy_id, __u32 lineage, __u32 slot)
 {
 	struct sl_guard_lineage_key key = { policy_id, lineage }, up_key = { policy_id, 0 };
 	struct sl_guard_policy *policy = bpf_map_lookup_elem(&guard_policies, &policy_id);

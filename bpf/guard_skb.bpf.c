@@ -36,7 +36,7 @@ static __always_inline bool datagram_decided(struct __sk_buff *skb, struct bpf_s
 static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, struct sl_sock *rec,
 				    struct sl_guard *guard)
 {
-	struct verdict v = { .policy = guard->policy };
+	struct verdict v;
 	bool udp = rec->type == SOCK_DGRAM;
 
 	if (guard->mode == SL_GUARD_FROZEN)
@@ -46,8 +46,8 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, 
 	    (udp && datagram_decided(skb, sk, rec)) ||
 	    (rec->policy && (guard->flags & SL_GUARD_KEEP)))
 		return false;
-	verdict_rules(&v, guard, rec->owner.lineage, rec, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP,
-		      &rec->remote);
+	verdict_ask(&v, guard, rec->owner.lineage, rec, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP);
+	verdict_rules(&v, &rec->remote);
 	if (v.reason != SL_REASON_NONE &&
 	    !own_loopback(skb, &rec->remote, &rec->local, guard, rec->owner.sandbox, udp))
 		return true;
@@ -65,12 +65,13 @@ static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_soc
 		.policy = guard->policy,
 		.protocol = IPPROTO_UDP,
 	};
-	struct verdict v = { .policy = guard->policy };
+	struct verdict v;
 
+	verdict_ask(&v, guard, rec->owner.lineage, rec, SL_TRANSPORT_UDP);
 	if (!datagram_end(skb, DATAGRAM_TARGET, &key.remote))
 		v.reason = SL_REASON_INTERNAL;
 	else if (!own_loopback(skb, &key.remote, &rec->local, guard, rec->owner.sandbox, true))
-		verdict_rules(&v, guard, rec->owner.lineage, rec, SL_TRANSPORT_UDP, &key.remote);
+		verdict_rules(&v, &key.remote);
 	if (v.reason == SL_REASON_NONE)
 		return false;
 	key.reason = v.reason;

@@ -92,11 +92,11 @@ static __noinline int exec_member(struct task_struct *task, struct linux_binprm 
 	if (BPF_CORE_READ_BITFIELD_PROBED(bprm, secureexec))
 		process.flags |= SL_PROC_SETUID;
 	process_fill_credentials(&process, task);
-	process.exe = exe_of_file(bprm->file, task);
+	process.exe = exe_of_file(plain(bprm->file), plain(task));
 	/* binfmt_script and binfmt_misc replace interp and leave filename. */
-	process.script = interp != filename ? exe_of_script(filename, task) : by_env;
+	process.script = interp != filename ? exe_of_script(plain(filename), plain(task)) : by_env;
 	flags = guard_elsewhere(process.sandbox, task);
-	if (guard_is_strict(process.sandbox) && environ_clean(task))
+	if (guard_is_strict(process.sandbox) && environ_clean(plain(task)))
 		flags |= SL_LINEAGE_CHECKED;
 	process.lineage = lineage_extend(state->lineage, process.exe, process.script, flags);
 	guard_lineage(process.sandbox, process.lineage);

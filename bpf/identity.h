@@ -129,7 +129,7 @@ static long ancestry_up(__u32 i, void *data)
 	/* Kernel threads have no image and no interesting parent. */
 	if (!s || !file)
 		return 1;
-	s->ancestors[i & (SCRATCH_ANCESTORS - 1)] = exe_of_file(file, task);
+	s->ancestors[i & (SCRATCH_ANCESTORS - 1)] = exe_of_file((__u64)file, (__u64)task);
 	a->n = i + 1;
 	if (BPF_CORE_READ(task, tgid) == 1)
 		return 1;
@@ -161,12 +161,14 @@ static long ancestry_down(__u32 i, void *data)
  * Lineage of a task that comes in from outside: its image and its parents' images, all
  * marked as from outside, since none was executed by a member.
  */
-static __noinline __u32 lineage_outside(struct task_struct *leader, __u32 *exe)
+SL_GLOBAL __u32 lineage_outside(__u64 leader_at, __u32 *exe)
 {
-	struct ancestry a = { .task = leader };
+	struct ancestry a = { .task = (void *)leader_at };
 	struct ancestry_down d = {};
 	struct scratch *s;
 
+	if (!exe)
+		return 0;
 	a.slot = scratch_take();
 	s = scratch_at(a.slot);
 	if (!s)
@@ -198,7 +200,7 @@ static __noinline int process_enter(struct task_struct *leader, __u32 sandbox, _
 	process.ns_pid = process_ns_pid(leader);
 	process.flags = how;
 	process_fill_credentials(&process, leader);
-	process.lineage = lineage_outside(leader, &process.exe);
+	process.lineage = lineage_outside(plain(leader), &process.exe);
 	if (!process_store(leader, &process))
 		return 0;
 	count(sandbox, SL_COUNTER_PROC_ENTERED);

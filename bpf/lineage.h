@@ -67,7 +67,7 @@ static __always_inline __u32 lineage_insert(struct sl_lineage *node)
  * replaced instead of extended, so a program that executes itself for ever can't fill
  * the map.
  */
-static __noinline __u32 lineage_extend(__u32 parent, __u32 exe, __u32 script, __u32 flags)
+SL_GLOBAL __u32 lineage_extend(__u32 parent, __u32 exe, __u32 script, __u32 flags)
 {
 	struct sl_lineage *up = bpf_map_lookup_elem(&lineages, &parent);
 	struct sl_lineage node = {};

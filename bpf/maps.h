@@ -18,6 +18,14 @@
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
 
+/*
+ * A global function: the verifier checks it once a program, knowing nothing of its caller,
+ * where it follows a static one anew from each place and state that calls it. That is most
+ * of what loading costs. Arguments are numbers, the context, or memory (maybe NULL) of the
+ * size of its type. Weak, since each object that includes it has a copy: the linker takes one.
+ */
+#define SL_GLOBAL __attribute__((weak, noinline))
+
 #ifdef SL_DEFINE_MAPS
 #define SL_MAP
 #else

@@ -21,10 +21,10 @@ static __noinline bool probe_names(const struct sl_guard *guard, __u32 lineage,
 
 	if (!guard || !rec || !remote)
 		return false;
-	v.policy = guard->policy;
 	if (!remote->port_be)
 		return true;
-	verdict_rules(&v, guard, lineage, rec, SL_TRANSPORT_TCP, remote);
+	verdict_ask(&v, guard, lineage, rec, SL_TRANSPORT_TCP);
+	verdict_rules(&v, remote);
 	return v.reason == SL_REASON_NONE;
 }
 

@@ -30,8 +30,10 @@ static __always_inline __u32 script_name(struct scratch *s, const char *filename
  * Id of a script's name, made absolute with the working directory of `task`. A label:
  * interpreters open it again by name, so it has no identity of its own.
  */
-static __noinline __u32 exe_of_script(const char *filename, struct task_struct *task)
+SL_GLOBAL __u32 exe_of_script(__u64 filename_at, __u64 task_at)
 {
+	const char *filename = (void *)filename_at;
+	struct task_struct *task = (void *)task_at;
 	struct sl_config *cfg = config_get();
 	struct path_walk w = {};
 	struct scratch *s;
@@ -60,7 +62,7 @@ static __noinline __u32 exe_of_script(const char *filename, struct task_struct *
 	s->exe.key.flags = SL_EXE_SCRIPT | (w.flags & SL_EXE_TRUNCATED);
 	s->exe.size = 0;
 	s->exe.seen_ns = bpf_ktime_get_boot_ns();
-	id = exe_intern(s, slot);
+	id = exe_intern(slot);
 out:
 	scratch_give(slot);
 	return id;

@@ -76,46 +76,38 @@ static __always_inline void sock_note_user(struct sl_sock *rec)
 
 /* --- events --- */
 
-static __always_inline void sock_event_more(enum sl_event_kind kind, struct sl_sock *rec,
-					    struct sl_sock_more *more, __u64 now)
+/* Tells it with what few sockets have, if it has. 0. */
+SL_GLOBAL int sock_tell(__u32 kind, struct sl_sock *rec, __u64 now)
 {
+	struct sl_sock_more *more = NULL;
 	struct sl_event_sock *event;
+	__u64 cookie;
+	__u32 sandbox;
 
-	event = event_begin(rec->owner.sandbox, kind, sizeof(*event), now);
+	if (!rec)
+		return 0;
+	cookie = rec->cookie;
+	sandbox = rec->owner.sandbox;
+	if (rec->flags & SL_SOCK_MORE)
+		more = bpf_map_lookup_elem(&sock_more, &cookie);
+	if (more)
+		event = event_begin(sandbox, kind, sizeof(*event), now);
+	else
+		event = event_begin(sandbox, kind, SL_EVENT_SOCK_MIN, now);
 	if (!event)
-		return;
+		return 0;
 	event->sock = *rec;
-	event->more = *more;
-	event_end(rec->owner.sandbox, event);
-}
-
-static __always_inline void sock_event_plain(enum sl_event_kind kind, struct sl_sock *rec,
-					     __u64 now)
-{
-	struct sl_event_sock *event;
-
-	event = event_begin(rec->owner.sandbox, kind, SL_EVENT_SOCK_MIN, now);
-	if (!event)
-		return;
-	event->sock = *rec;
-	event_end(rec->owner.sandbox, event);
+	if (more)
+		event->more = *more;
+	event_end(sandbox, event);
+	return 0;
 }
 
 /* `now` 0: read the clock, if the event is wanted at all. */
 static __always_inline void sock_event(enum sl_event_kind kind, struct sl_sock *rec, __u64 now)
 {
-	struct sl_sock_more *more = NULL;
-	__u64 cookie = rec->cookie;
-
-	if (!event_wanted(kind))
-		return;
-	now = now ?: bpf_ktime_get_boot_ns();
-	if (rec->flags & SL_SOCK_MORE)
-		more = bpf_map_lookup_elem(&sock_more, &cookie);
-	if (more)
-		sock_event_more(kind, rec, more, now);
-	else
-		sock_event_plain(kind, rec, now);
+	if (event_wanted(kind))
+		sock_tell(kind, rec, now ?: bpf_ktime_get_boot_ns());
 }
 
 /* --- finding and making records --- */

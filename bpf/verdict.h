@@ -13,7 +13,11 @@
 struct verdict {
 	__u32 policy;
 	__u32 class_id;
-	enum sl_reason reason; /* SL_REASON_NONE: allowed */
+	__u32 reason;    /* enum sl_reason; SL_REASON_NONE: allowed */
+	__u32 lineage;   /* who asks; these are set by verdict_ask() */
+	__u32 opener;    /* of who opened the socket; 0: not known */
+	__u32 strict;    /* whether the opener counts */
+	__u32 transport; /* enum sl_transport */
 };
 
 static __always_inline bool bits_meet(const struct sl_bits *a, const struct sl_bits *b)
@@ -72,32 +76,46 @@ static __always_inline __u32 opener_lineage(const struct sl_sock *rec)
 	return more && more->opener.tgid ? more->opener.lineage : rec->owner.lineage;
 }
 
+static __always_inline void verdict_ask(struct verdict *v, const struct sl_guard *guard,
+					__u32 lineage, const struct sl_sock *rec, __u32 transport)
+{
+	v->policy = guard->policy;
+	v->class_id = 0;
+	v->reason = SL_REASON_NONE;
+	v->lineage = lineage;
+	v->strict = guard->flags & SL_GUARD_STRICT;
+	v->opener = v->strict ? opener_lineage(rec) : 0;
+	v->transport = transport;
+}
+
 /*
  * Whether a destination and a lineage have a bit in common. A strict one counts only if who
  * opened the socket has it as well, so that nobody lends one to, or has one connected by,
  * an allowed binary.
  */
-static __always_inline bool allowed_by(const struct sl_guard *guard, __u32 policy_id,
-				       const struct sl_bits *allowed,
-				       const struct sl_guard_lineage *has,
-				       const struct sl_sock *rec)
+static __always_inline bool allowed_by(const struct verdict *v, const struct sl_bits *allowed,
+				       const struct sl_guard_lineage *has)
 {
-	struct sl_guard_lineage_key key = { policy_id, 0 };
+	struct sl_guard_lineage_key key = { v->policy, v->opener };
 	struct sl_guard_lineage *opener;
 	struct sl_guard_policy *policy;
 	__u64 both = 0, strict;
+	__u32 id = v->policy;
 
-	if (!(guard->flags & SL_GUARD_STRICT))
+	if (!v->strict)
 		return bits_meet(allowed, &has->match);
-	key.lineage = opener_lineage(rec);
 	opener = bpf_map_lookup_elem(&guard_lineages, &key);
-	policy = bpf_map_lookup_elem(&guard_policies, &policy_id);
+	policy = bpf_map_lookup_elem(&guard_policies, &id);
 	if (!policy)
 		return false;
+	if (!opener) {
+		for (int i = 0; i < SL_POLICY_WORDS; i++)
+			both |= allowed->word[i] & has->match.word[i] &
+				~policy->strict_bits.word[i];
+		return both != 0;
+	}
 	for (int i = 0; i < SL_POLICY_WORDS; i++) {
-		strict = policy->strict_bits.word[i];
-		if (opener)
-			strict &= ~opener->match.word[i];
+		strict = policy->strict_bits.word[i] & ~opener->match.word[i];
 		both |= allowed->word[i] & has->match.word[i] & ~strict;
 	}
 	return both != 0;
@@ -108,39 +126,41 @@ static __always_inline bool denied_strict(__u32 policy_id, const struct sl_bits 
 					  const struct sl_guard_lineage *has)
 {
 	struct sl_guard_policy *policy = bpf_map_lookup_elem(&guard_policies, &policy_id);
-	__u64 both = 0, bits;
+	__u64 unchecked = has->flags & SL_GUARD_UNCHECKED ? ~0ULL : 0, both = 0, bits;
 
 	if (!policy)
 		return false;
 	for (int i = 0; i < SL_POLICY_WORDS; i++) {
-		bits = has->match.word[i];
-		if (has->flags & SL_GUARD_UNCHECKED)
-			bits |= has->missed.word[i];
+		bits = has->match.word[i] | (has->missed.word[i] & unchecked);
 		both |= allowed->word[i] & bits & policy->strict_bits.word[i];
 	}
 	return both != 0;
 }
 
-/* Rules 2 to 8 of decide(). */
-static __always_inline void verdict_rules(struct verdict *v, const struct sl_guard *guard,
-					  __u32 lineage, const struct sl_sock *rec, __u8 transport,
-					  const struct sl_endpoint *remote)
+/* Rules 2 to 8 of decide(), after verdict_ask(). */
+SL_GLOBAL int verdict_rules(struct verdict *v, const struct sl_endpoint *remote)
 {
-	struct sl_guard_lineage_key key = { v->policy, lineage };
-	struct sl_guard_lineage *has = bpf_map_lookup_elem(&guard_lineages, &key);
-	struct sl_guard_dest *dest = verdict_dest(v->policy, transport, remote);
+	struct sl_guard_lineage_key key = {};
+	struct sl_guard_lineage *has;
+	struct sl_guard_dest *dest;
 
+	if (!v || !remote)
+		return 0;
+	key.policy = v->policy;
+	key.lineage = v->lineage;
+	has = bpf_map_lookup_elem(&guard_lineages, &key);
+	dest = verdict_dest(v->policy, v->transport, remote);
 	v->reason = SL_REASON_NO_IDENTITY;
 	if (dest)
 		v->class_id = dest->class_id;
 	if (!has || (has->flags & SL_GUARD_NO_IDENTITY))
-		return;
+		return 0;
 	v->reason = SL_REASON_ENDPOINT;
 	/* Else clang makes one test of the two, which the verifier of 6.1 can't follow. */
 	barrier();
 	if (!dest)
-		return;
-	if (allowed_by(guard, v->policy, &dest->allowed, has, rec))
+		return 0;
+	if (allowed_by(v, &dest->allowed, has))
 		v->reason = SL_REASON_NONE;
 	else if (denied_strict(v->policy, &dest->allowed, has))
 		v->reason = SL_REASON_STRICT;
@@ -150,6 +170,7 @@ static __always_inline void verdict_rules(struct verdict *v, const struct sl_gua
 		v->reason = SL_REASON_BINARY;
 	else if (dest->flags & SL_GUARD_RESERVED)
 		v->reason = SL_REASON_RESERVED_ADDRESS;
+	return 0;
 }
 
 /* The guard of a sandbox when it decides at all; NULL in observe mode. */
@@ -160,6 +181,33 @@ static __always_inline struct sl_guard *guard_active(__u32 sandbox)
 	return guard && guard->mode != SL_GUARD_OBSERVE ? guard : NULL;
 }
 
+/* Whether an entry has the port, after verdict_ask(). */
+SL_GLOBAL int listen_rules(struct verdict *v, __u16 port_be)
+{
+	struct sl_guard_port port = { .prefix_bits = SL_GUARD_PORT_BITS(16), .port_be = port_be };
+	struct sl_guard_dest_key key = { .prefix_bits = 128 };
+	struct sl_guard_lineage_key lineage_key = {};
+	struct sl_guard_lineage *has;
+	struct sl_guard_dest *dest;
+	__u32 *port_class;
+
+	if (!v)
+		return 0;
+	port.policy = v->policy;
+	port.transport = v->transport;
+	port_class = bpf_map_lookup_elem(&guard_ports, &port);
+	if (!port_class)
+		return 0;
+	key.policy = v->policy;
+	key.port_class = *port_class;
+	dest = bpf_map_lookup_elem(&guard_leases, &key);
+	lineage_key.policy = v->policy;
+	lineage_key.lineage = v->lineage;
+	has = bpf_map_lookup_elem(&guard_lineages, &lineage_key);
+	return dest && has && !(has->flags & SL_GUARD_NO_IDENTITY) &&
+	       allowed_by(v, &dest->allowed, has);
+}
+
 /*
  * Whether a socket may be reached from outside of its sandbox: it listens on loopback, or an
  * entry of the policy has the port for its owner's lineage.
@@ -168,28 +216,12 @@ static __always_inline bool listen_allowed(struct sl_guard *guard, enum sl_trans
 					   const struct sl_endpoint *local,
 					   const struct sl_sock *rec)
 {
-	struct sl_guard_lineage_key lineage_key = { guard->policy, rec->owner.lineage };
-	struct sl_guard_port port = {
-		.prefix_bits = SL_GUARD_PORT_BITS(16),
-		.policy = guard->policy,
-		.transport = SL_GUARD_LISTEN + transport,
-		.port_be = local->port_be,
-	};
-	struct sl_guard_dest_key key = { .prefix_bits = 128, .policy = guard->policy };
-	struct sl_guard_lineage *has;
-	struct sl_guard_dest *dest;
-	__u32 *port_class;
+	struct verdict v;
 
 	if (endpoint_loopback(local))
 		return true;
-	port_class = bpf_map_lookup_elem(&guard_ports, &port);
-	if (!port_class)
-		return false;
-	key.port_class = *port_class;
-	dest = bpf_map_lookup_elem(&guard_leases, &key);
-	has = bpf_map_lookup_elem(&guard_lineages, &lineage_key);
-	return dest && has && !(has->flags & SL_GUARD_NO_IDENTITY) &&
-	       allowed_by(guard, guard->policy, &dest->allowed, has, rec);
+	verdict_ask(&v, guard, rec->owner.lineage, rec, SL_GUARD_LISTEN + transport);
+	return listen_rules(&v, local->port_be);
 }
 
 /* --- telling --- */
@@ -260,16 +292,21 @@ static __always_inline void count_denied(__u32 sandbox, enum sl_reason reason, b
 }
 
 /* Counts and tells a denial. Returns whether the call goes on all the same (audit). */
-static __always_inline bool verdict_tell(struct sl_decision_key *key, const struct sl_owner *owner,
-					 __u64 cookie, __u32 class_id)
+SL_GLOBAL int verdict_tell(struct sl_decision_key *key, const struct sl_owner *owner, __u64 cookie,
+			   __u32 class_id)
 {
 	struct sl_event_decision *event;
 	struct sl_decision_row *row;
-	__u32 sandbox = key->sandbox;
-	struct sl_guard *guard = bpf_map_lookup_elem(&guards, &sandbox);
-	bool audit = guard && guard->mode == SL_GUARD_AUDIT;
+	struct sl_guard *guard;
 	__u64 now, due = 1;
+	__u32 sandbox;
+	bool audit;
 
+	if (!key)
+		return 0;
+	sandbox = key->sandbox;
+	guard = bpf_map_lookup_elem(&guards, &sandbox);
+	audit = guard && guard->mode == SL_GUARD_AUDIT;
 	key->verdict = audit ? SL_VERDICT_AUDIT : SL_VERDICT_DENY;
 	count_denied(sandbox, key->reason, audit);
 	now = bpf_ktime_get_boot_ns();
