@@ -8,6 +8,7 @@
 
 #include "cgroup.h"
 #include "loopback.h"
+#include "peer.h"
 #include "probe.h"
 
 /*
@@ -127,6 +128,20 @@ static __always_inline void sock_settle(struct sl_sock *rec, __u32 policy, bool 
 }
 
 /*
+ * What a verdict on a datagram depends on, as one word under the set's secret seed, so that
+ * threads which send at once can't leave a mixture of two that were allowed. 0: it can't be
+ * remembered.
+ */
+static __always_inline __u64 allowed_hash(const struct verdict *v, const struct sl_endpoint *remote)
+{
+	struct sl_config *cfg = config_get();
+
+	if (!cfg || v->strict)
+		return 0;
+	return peer_mix(peer_hash(remote), (__u64)v->policy << 32 | v->lineage, cfg->hash_seed);
+}
+
+/*
  * What the policy says of this destination; as the hook returns it. `settles`: it is the
  * socket's remote end from now on, and not that of one datagram.
  */
@@ -142,6 +157,7 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	struct sl_decision_key key = {};
 	struct verdict v = {};
 	bool udp = ctx->type == SOCK_DGRAM, own = false;
+	__u64 hash = 0;
 
 	if (!guard)
 		return 1;
@@ -151,12 +167,21 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 		v.reason = SL_REASON_FROZEN;
 	else if (!who)
 		v.reason = SL_REASON_NO_IDENTITY;
-	else if (!(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
+	else if (udp && rec && !connecting)
+		hash = allowed_hash(&v, remote);
+	if (hash && rec->allowed == hash) {
+		count(sandbox, SL_COUNTER_ALLOWED);
+		return 1;
+	}
+	if (v.reason == SL_REASON_NONE &&
+	    !(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
 		verdict_rules(&v, remote);
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
 		if (rec && settles)
 			sock_settle(rec, v.policy, own);
+		if (rec && udp)
+			rec->allowed = own ? 0 : hash;
 		return 1;
 	}
 	if (connecting && who && guard->mode != SL_GUARD_FROZEN &&

@@ -8,65 +8,60 @@
 #include "kernel.h"
 #include "call.h"
 
-/* A member's call on a socket that its sandbox's hooks don't see; NULL: none of ours. */
-static __always_inline struct sl_owner *escaped(__u64 cookie)
+/* The calling member, whose sandbox decides; NULL for most of the host. */
+static __always_inline struct sl_owner *member_now(void)
 {
 	struct sl_owner *state = owner_state(bpf_get_current_task_btf());
 
-	if (!state || !guard_active(state->sandbox) || sock_by_cookie(cookie))
-		return NULL;
-	return state;
+	return state && guard_active(state->sandbox) ? state : NULL;
 }
 
-static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6)
+/* A member's call on a socket that its sandbox's hooks don't see. */
+static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6, bool message)
 {
-	struct sl_owner *state = ctx->sk ? escaped(bpf_get_socket_cookie(ctx)) : NULL;
+	struct sl_owner *state = member_now();
 	struct sl_endpoint remote;
 
-	if (!state)
+	if (!state || !ctx->sk || sock_by_cookie(bpf_get_socket_cookie(ctx)))
 		return 1;
 	remote_of(&remote, ctx, v6);
+	/* A control message without a name: the connected peer, which was decided. */
+	if (message && endpoint_empty(&remote))
+		return 1;
 	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state, false, false);
 }
 
 SEC("cgroup/connect4")
 int on_escaped_connect4(struct bpf_sock_addr *ctx)
 {
-	return escaped_call(ctx, false);
+	return escaped_call(ctx, false, false);
 }
 
 SEC("cgroup/connect6")
 int on_escaped_connect6(struct bpf_sock_addr *ctx)
 {
-	return escaped_call(ctx, true);
-}
-
-static __always_inline int escaped_message(struct bpf_sock_addr *ctx, bool v6)
-{
-	struct sl_endpoint remote;
-
-	remote_of(&remote, ctx, v6);
-	/* A control message without a name: the connected peer, which was decided. */
-	return endpoint_empty(&remote) ? 1 : escaped_call(ctx, v6);
+	return escaped_call(ctx, true, false);
 }
 
 SEC("cgroup/sendmsg4")
 int on_escaped_sendmsg4(struct bpf_sock_addr *ctx)
 {
-	return escaped_message(ctx, false);
+	return escaped_call(ctx, false, true);
 }
 
 SEC("cgroup/sendmsg6")
 int on_escaped_sendmsg6(struct bpf_sock_addr *ctx)
 {
-	return escaped_message(ctx, true);
+	return escaped_call(ctx, true, true);
 }
 
 /* Making one inside was decided inside, where its record is from. */
 SEC("cgroup/sock_create")
 int on_escaped_create(struct bpf_sock *ctx)
 {
-	struct sl_owner *state = escaped(bpf_get_socket_cookie(ctx));
+	struct sl_owner *state = member_now();
 
-	return state ? create_verdict(ctx, state->sandbox, state) : 1;
+	if (!state || sock_by_cookie(bpf_get_socket_cookie(ctx)))
+		return 1;
+	return create_verdict(ctx, state->sandbox, state);
 }

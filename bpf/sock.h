@@ -55,13 +55,11 @@ static __always_inline void sock_take(struct sl_sock *rec, const struct sl_owner
 }
 
 /*
- * Notes that the calling process uses the socket. Another process than the owner, or the
+ * Notes that the calling process, whose state is given, uses the socket. Another process than the owner, or the
  * owner after an exec, becomes `user`.
  */
-static __always_inline void sock_note_user(struct sl_sock *rec)
+static __always_inline void sock_note_user(struct sl_sock *rec, const struct sl_owner *state)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct sl_owner *state = owner_state(task);
 	struct sl_sock_more *more;
 
 	if (!state || owner_equal(&rec->owner, state))
@@ -70,7 +68,7 @@ static __always_inline void sock_note_user(struct sl_sock *rec)
 	if (!more)
 		return;
 	if (!(rec->flags & SL_SOCK_INHERITED) || !owner_equal(&more->user, state))
-		owner_fill(&more->user, state, task);
+		owner_fill(&more->user, state, bpf_get_current_task_btf());
 	rec->flags |= SL_SOCK_INHERITED;
 }
 

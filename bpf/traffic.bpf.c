@@ -18,13 +18,15 @@ TRAMPOLINE(sock_send_length)
 TRAMPOLINE(sock_recv_length)
 
 /* First sight of a socket that was made outside the sandbox and is used inside. */
-static __always_inline struct sl_sock *traffic_adopt(struct sock *sk, __u64 cookie)
+static __always_inline struct sl_sock *traffic_adopt(struct sock *sk, __u64 cookie,
+						     const struct sl_owner *state)
 {
 	struct sl_owner owner;
 	struct sl_sock *rec;
 
-	if (!owner_now(&owner))
+	if (!state)
 		return NULL;
+	owner_fill(&owner, state, bpf_get_current_task_btf());
 	rec = sock_adopt(sk, cookie, &owner, SL_SOCK_FOREIGN);
 	if (!rec)
 		return NULL;
@@ -72,10 +74,15 @@ static __noinline struct sl_sock *packet_adopt(struct sock *sk, __u64 cookie)
 static __always_inline struct sl_sock *traffic_record(struct sock *sk)
 {
 	__u16 family = sk->__sk_common.skc_family;
+	struct sl_owner *state;
 	struct sl_sock *rec;
 	__u64 cookie;
 
 	if (family != AF_PACKET && family != AF_INET && family != AF_INET6)
+		return NULL;
+	/* This runs for the whole host. TCP, which counts for itself, matters to members only. */
+	state = owner_state(bpf_get_current_task_btf());
+	if (!state && family != AF_PACKET && sk->sk_protocol == IPPROTO_TCP)
 		return NULL;
 	cookie = bpf_get_socket_cookie(sk);
 	if (family == AF_PACKET) {
@@ -85,9 +92,9 @@ static __always_inline struct sl_sock *traffic_record(struct sock *sk)
 	} else {
 		rec = sock_find(sk, cookie);
 		if (!rec)
-			return traffic_adopt(sk, cookie);
+			return traffic_adopt(sk, cookie, state);
 	}
-	sock_note_user(rec);
+	sock_note_user(rec, state);
 	return rec;
 }
 
