@@ -109,7 +109,7 @@ struct sl_sock {
 	__u32 ifindex;                  /* AF_PACKET */
 	__u32 policy; /* id of the policy that allowed its remote end; 0: none had to */
 	__u32 pad;
-	__u64 allowed; /* hash of the datagram that was allowed last (bpf/call.h); 0: none */
+	__u64 allowed;        /* hash of the datagram that was allowed last (bpf/call.h); 0: none */
 	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };
 
