@@ -265,7 +265,7 @@ SL_MAP struct {
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 1 << 20);
+	__uint(max_entries, 1 << 18);
 	__type(key, struct sl_guard_dest_key);
 	__type(value, struct sl_guard_dest);
 } guard_leases SEC(".maps");

@@ -67,7 +67,7 @@ static const struct sl_option options[] = {
 		  "show events on stderr as they happen"),
 	SL_OPTION(FLAG, struct run_options, wait_all, "wait-all", 0, NULL,
 		  "wait for all that the command started, instead of killing it"),
-	SL_SET_SIZES(struct run_options, "16384"),
+	SL_SET_SIZES(struct run_options, "16384", "2048", "16384"),
 	{ 0 },
 };
 

@@ -58,7 +58,7 @@ static const struct sl_option attach_options[] = {
 	SL_OPTION(CHOICE, struct attach_options, mode, "mode", 0, NULL,
 		  "what becomes of a denial (default: as the policy says, enforce)",
 		  .choices = sl_sandbox_modes),
-	SL_SET_SIZES(struct attach_options, "32768"),
+	SL_SET_SIZES(struct attach_options, "32768", "4096", "65536"),
 	SL_SET_SIZE(struct attach_options, set.max_sandboxes, "max-sandboxes", SL_SANDBOX_MAX - 1,
 		    "sandboxes (default: 1023)"),
 	{ 0 },

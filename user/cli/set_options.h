@@ -11,20 +11,20 @@
 
 /*
  * The rows of a table whose struct of values, `values`, has a struct sl_set_options named
- * `set`. Not given is 0, the set's own default; `procs` says which that is here.
+ * `set`. Not given is 0, the set's own default; the other arguments say which that is here.
  */
-#define SL_SET_SIZES(values, procs)                                                           \
+#define SL_SET_SIZES(values, procs, exes, socks)                                              \
 	SL_SET_SIZE(values, set.max_procs, "max-procs", 1U << 22,                             \
 		    "processes that are known at once (default: " procs ")"),                 \
 		SL_SET_SIZE(values, set.max_exes, "max-exes", 1U << 20,                       \
-			    "executables that are known (default: 4096)"),                    \
+			    "executables that are known (default: " exes ")"),                \
 		SL_SET_SIZE(values, set.max_lineages, "max-lineages", 1U << 22,               \
 			    "chains of executables (default: 16384)"),                        \
 		SL_SET_SIZE(values, set.max_closed, "max-closed", 1U << 22,                   \
 			    "sockets remembered, open or closed; made a power of two, 64 at " \
 			    "least (default: 16384)"),                                        \
 		SL_SET_SIZE(values, set.max_socks, "max-socks", 1U << 24,                     \
-			    "open sockets beyond that (default: 65536)"),                     \
+			    "open sockets beyond that (default: " socks ")"),                 \
 		SL_OPTION(CUSTOM, values, set.ring_bytes, "ring-bytes", 0, "BYTES",           \
 			  "size of the ring buffer of events, 4K to 1G; made a power of two " \
 			  "(default: 8M)",                                                    \

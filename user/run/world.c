@@ -18,6 +18,8 @@
 
 /* Of one command; a set that many sandboxes share has more. */
 #define PROCS_DEFAULT 16384
+#define EXES_DEFAULT 2048
+#define SOCKS_DEFAULT 16384
 
 /* In the directory of the set: a link to the cgroup. */
 #define CGROUP_LINK "cgroup"
@@ -136,7 +138,9 @@ int sl_run_world_make(struct sl_run_world *world, const char *name,
 	int rc;
 
 	sizes.max_sandboxes = 1;
-	sizes.max_procs = sizes.max_procs ? sizes.max_procs : PROCS_DEFAULT;
+	sizes.max_procs = sizes.max_procs ?: PROCS_DEFAULT;
+	sizes.max_exes = sizes.max_exes ?: EXES_DEFAULT;
+	sizes.max_socks = sizes.max_socks ?: SOCKS_DEFAULT;
 
 	*world = (struct sl_run_world){ .keeper = -1, .keeper_fd = -1 };
 	remove_all_stale();
