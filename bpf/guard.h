@@ -11,6 +11,11 @@
 
 _Static_assert(sizeof(struct sl_guard_path) - sizeof(__u32) == 256, "all that an LPM key has");
 
+/*
+ * Loops over words are not unrolled: 16 words at a time would be spilled to a stack that,
+ * before 6.13, a program and all it calls share.
+ */
+
 /* Work space of one computation, in the scratch slot. */
 struct guard_work {
 	struct sl_guard_path path;
@@ -28,6 +33,7 @@ static __always_inline struct guard_work *guard_work(__u32 slot)
 
 static __always_inline void bits_or(struct sl_bits *bits, const struct sl_bits *more)
 {
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++)
 		bits->word[i] |= more->word[i];
 }
@@ -71,6 +77,7 @@ static __always_inline void guard_earned(struct guard_work *work,
 					 const struct sl_guard_policy *policy,
 					 const struct sl_grant *script)
 {
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++) {
 		work->earned.own.word[i] = ~policy->script_bits.word[i];
 		work->earned.inherited.word[i] = ~policy->script_bits.word[i];
@@ -84,6 +91,7 @@ static __always_inline void guard_earned(struct guard_work *work,
 static __always_inline void guard_add(struct sl_bits *to, const struct sl_bits *bits,
 				      const struct sl_bits *earned)
 {
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++)
 		to->word[i] |= bits->word[i] & earned->word[i];
 }
@@ -143,6 +151,7 @@ static __always_inline void guard_strict(struct guard_work *work,
 
 	if (lineage_flags & SL_LINEAGE_CHECKED)
 		return;
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++) {
 		strict = policy->strict_bits.word[i];
 		if (work->row.match.word[i] & strict)
@@ -157,6 +166,7 @@ static __always_inline bool bits_any(const struct sl_bits *bits)
 {
 	__u64 any = 0;
 
+#pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++)
 		any |= bits->word[i];
 	return any != 0;

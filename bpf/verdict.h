@@ -292,32 +292,34 @@ static __always_inline void count_denied(__u32 sandbox, enum sl_reason reason, b
 }
 
 /* Counts and tells a denial. Returns whether the call goes on all the same (audit). */
-SL_GLOBAL int verdict_tell(struct sl_decision_key *key, const struct sl_owner *owner, __u64 cookie,
-			   __u32 class_id)
+SL_GLOBAL int verdict_tell(const struct sl_decision_key *what, const struct sl_owner *owner,
+			   __u64 cookie, __u32 class_id)
 {
 	struct sl_event_decision *event;
 	struct sl_decision_row *row;
+	struct sl_decision_key key;
 	struct sl_guard *guard;
 	__u64 now, due = 1;
 	__u32 sandbox;
 	bool audit;
 
-	if (!key)
+	if (!what)
 		return 0;
-	sandbox = key->sandbox;
+	key = *what; /* 6.1 takes no key from memory that came in by a pointer */
+	sandbox = key.sandbox;
 	guard = bpf_map_lookup_elem(&guards, &sandbox);
 	audit = guard && guard->mode == SL_GUARD_AUDIT;
-	key->verdict = audit ? SL_VERDICT_AUDIT : SL_VERDICT_DENY;
-	count_denied(sandbox, key->reason, audit);
+	key.verdict = audit ? SL_VERDICT_AUDIT : SL_VERDICT_DENY;
+	count_denied(sandbox, key.reason, audit);
 	now = bpf_ktime_get_boot_ns();
-	row = decision_row(key, owner, class_id, now);
+	row = decision_row(&key, owner, class_id, now);
 	if (row)
 		due = decision_due(row, now);
 	else
 		count(sandbox, SL_COUNTER_DECISIONS_FULL);
 	event = due ? event_begin(sandbox, SL_EVENT_DECISION, sizeof(*event), now) : NULL;
 	if (event) {
-		event->decision.key = *key;
+		event->decision.key = key;
 		decision_owner(&event->decision.owner, owner);
 		event->decision.cookie = cookie;
 		event->decision.first_ns = row ? row->first_ns : now;

@@ -89,7 +89,8 @@ find_kernel()
 {
 	if [[ $kernel != */* && ! -e $kernel ]]; then
 		fetch "$kernel"
-		kernel=$(ls -t "$out/vm/$kernel"/*.deb | head -n 1)
+		kernel=$(find "$out/vm/$kernel" -name '*.deb' -printf '%T@ %p\n' |
+			sort -rn | head -n 1 | cut -d ' ' -f 2-)
 	fi
 	[ -r "$kernel" ] || fail "can't read kernel '$kernel'"
 	if [[ $kernel == *.deb ]]; then
