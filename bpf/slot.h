@@ -102,26 +102,26 @@ static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 co
 
 /*
  * Keeps the record of a closed socket. One that is not in a slot moves into its own, if no
- * live one has it: storage goes with the socket, and the hash is for live ones.
+ * live one has it: storage goes with the socket, and the hash is for live ones. Cookie
+ * and sandbox are from before it was released: from then on another socket may have the slot.
  */
-static __always_inline void closed_keep(struct sl_sock *rec)
+static __always_inline void closed_keep(struct sl_sock *rec, __u64 cookie, __u32 sandbox)
 {
-	__u64 cookie = rec->cookie;
 	struct sl_sock *slot = slot_of(cookie);
 
 	if (!slot)
 		return;
 	if (slot == rec) {
-		count(rec->owner.sandbox, SL_COUNTER_CLOSED_KEPT);
+		count(sandbox, SL_COUNTER_CLOSED_KEPT);
 		return;
 	}
 	if (slot_take(slot)) {
 		__builtin_memcpy(&slot->netns_cookie, &rec->netns_cookie,
 				 sizeof(*slot) - offsetof(struct sl_sock, netns_cookie));
 		slot_publish(slot, cookie);
-		count(rec->owner.sandbox, SL_COUNTER_CLOSED_KEPT);
+		count(sandbox, SL_COUNTER_CLOSED_KEPT);
 	} else {
-		count(rec->owner.sandbox, SL_COUNTER_CLOSED_DROPPED);
+		count(sandbox, SL_COUNTER_CLOSED_DROPPED);
 	}
 	bpf_map_delete_elem(&socks_over, &cookie);
 }

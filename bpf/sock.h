@@ -146,17 +146,18 @@ static __always_inline void sock_since(struct sl_sock *rec)
 /* The one end of every record: counts, event, a place among the closed ones. */
 static __always_inline void sock_finish(struct sl_sock *rec)
 {
-	__u64 now = bpf_ktime_get_boot_ns();
+	__u64 now = bpf_ktime_get_boot_ns(), cookie = rec->cookie;
+	__u32 sandbox = rec->owner.sandbox;
 
 	rec->closed_ns = now;
 	tuple_remove(rec);
-	count(rec->owner.sandbox, SL_COUNTER_SOCK_DELETED);
+	count(sandbox, SL_COUNTER_SOCK_DELETED);
 	if (rec->flags & SL_SOCK_ADOPTED)
-		count(rec->owner.sandbox, SL_COUNTER_ADOPTED_ENDED);
+		count(sandbox, SL_COUNTER_ADOPTED_ENDED);
 	sock_event(SL_EVENT_CLOSE, rec, now);
 	/* From here its slot may be taken. */
 	__sync_fetch_and_or(&rec->flags, SL_SOCK_RELEASED);
-	closed_keep(rec);
+	closed_keep(rec, cookie, sandbox);
 }
 
 #endif
