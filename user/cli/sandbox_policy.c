@@ -17,11 +17,27 @@ static const enum sl_guard_mode mode_values[] = { SL_GUARD_MODE_MAX, SL_GUARD_OB
 
 _Static_assert(ARRAY_SIZE(sl_sandbox_modes) == ARRAY_SIZE(mode_values) + 1, "a value for each");
 
+static int open_policy(struct sl_apply **out, struct sl_cli *cli, const char *file)
+{
+	const struct sl_apply_options options = { .file = file, .holder = SL_GUARD_HOLDS_NOTHING };
+	_cleanup_(sl_apply_free) struct sl_apply *apply = NULL;
+	int ret = sl_apply_open(&apply, &options, &cli->err);
+
+	ret = ret ?: sl_apply_resolve(apply, &cli->err);
+	if (ret)
+		return ret;
+	if (sl_apply_has_names(apply))
+		sl_log_notice("names were looked up now, and are not again: load the policy anew "
+			      "when addresses have changed");
+	*out = TAKE_PTR(apply);
+	return 0;
+}
+
 int sl_sandbox_policy_open(struct sl_apply **out, struct sl_cli *cli, const char *file,
 			   unsigned int mode)
 {
 	if (file)
-		return sl_apply_open(out, file, &cli->err);
+		return open_policy(out, cli, file);
 	if (mode_values[mode] == SL_GUARD_MODE_MAX || mode_values[mode] == SL_GUARD_OBSERVE)
 		return 0;
 	sl_err_set(&cli->err, EINVAL, "--mode %s needs a policy", sl_sandbox_modes[mode]);
@@ -110,7 +126,7 @@ static int sandbox_policy(struct sl_cli *cli, const void *values, int argc, char
 	const struct policy_options *options = values;
 	_cleanup_(sl_apply_free) struct sl_apply *apply = NULL;
 	struct change change = { .cli = cli, .fn = load, .mode = mode_values[options->mode] };
-	int ret = sl_apply_open(&apply, argv[1], &cli->err);
+	int ret = open_policy(&apply, cli, argv[1]);
 
 	(void)argc;
 	change.apply = apply;

@@ -2,17 +2,26 @@
 #include "guard/apply.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "guard/names.h"
+#include "policy/bits.h"
 #include "policy/tell.h"
 
 struct sl_apply {
+	struct sl_apply_options options;
 	struct sl_policy *policy;
 	struct sl_compiled *compiled;
 	struct sl_names *names;
+	size_t name_count; /* that can be looked up, once they were */
+	struct sl_files *files;
+	bool needs_files;
+	struct sl_set *set;
+	unsigned int sandbox;
+	__u32 policy_id;
+	pthread_mutex_t lock; /* over `compiled` */
 };
 
 void sl_apply_free(struct sl_apply **apply)
@@ -21,75 +30,158 @@ void sl_apply_free(struct sl_apply **apply)
 
 	if (!a)
 		return;
+	sl_files_free(&a->files);
 	sl_names_free(&a->names);
 	sl_compiled_free(&a->compiled);
 	sl_policy_free(&a->policy);
+	pthread_mutex_destroy(&a->lock);
 	free(a);
 	*apply = NULL;
 }
 
-static int resolve(struct sl_apply *apply, struct sl_err *err)
+int sl_apply_open(struct sl_apply **out, const struct sl_apply_options *options, struct sl_err *err)
 {
-	struct sl_names_report report;
-	int rc = sl_names_new(&apply->names, apply->compiled);
+	_cleanup_(sl_apply_free) struct sl_apply *a = calloc(1, sizeof(*a));
+	struct sl_compiled_needs needs;
+	int rc;
 
-	rc = rc ?: sl_names_resolve(apply->names, &report);
+	if (!a)
+		return sl_err_sys(err, ENOMEM, "policy");
+	pthread_mutex_init(&a->lock, NULL);
+	a->options = *options;
+	rc = options->text
+		     ? sl_policy_load(&a->policy, options->text, options->len, options->file, err)
+		     : sl_policy_load_file(&a->policy, options->file, err);
+	rc = rc ?: sl_compiled_new(&a->compiled, a->policy, err);
+	rc = rc ?: sl_guard_supports(a->compiled, options->holder, err);
 	if (rc)
-		return sl_err_sys(err, -rc, "names");
-	sl_names_tell(&report);
-	if (report.names)
-		sl_log_notice("names were looked up now, and are not again: load the policy anew "
-			      "when addresses have changed");
+		return rc;
+	sl_compiled_needs(a->compiled, &needs);
+	a->needs_files = needs.globs || needs.digests || needs.scripts;
+	rc = sl_names_new(&a->names, a->compiled);
+	if (rc)
+		return sl_err_sys(err, -rc, "policy");
+	if (!options->quiet)
+		sl_policy_tell(a->policy);
+	*out = TAKE_PTR(a);
 	return 0;
 }
 
-int sl_apply_open(struct sl_apply **out, const char *file, struct sl_err *err)
+int sl_apply_resolve(struct sl_apply *a, struct sl_err *err)
 {
-	_cleanup_(sl_apply_free) struct sl_apply *apply = calloc(1, sizeof(*apply));
-	int rc;
+	struct sl_names_report report;
+	int rc = sl_names_resolve(a->names, &report);
 
-	if (!apply)
-		return sl_err_sys(err, ENOMEM, "policy");
-	rc = sl_policy_load_file(&apply->policy, file, err);
-	rc = rc ?: sl_compiled_new(&apply->compiled, apply->policy, err);
-	rc = rc ?: sl_guard_supports(apply->compiled, SL_GUARD_HOLDS_NOTHING, err);
-	rc = rc ?: resolve(apply, err);
 	if (rc)
-		return rc;
-	sl_policy_tell(apply->policy);
-	*out = TAKE_PTR(apply);
+		return sl_err_sys(err, -rc, "names");
+	a->name_count = report.names;
+	if (!a->options.quiet)
+		sl_names_tell(&report);
+	return 0;
+}
+
+static int set_target(struct sl_apply *a, struct sl_set *set, __u32 policy_id, struct sl_err *err)
+{
+	int rc = a->needs_files ? sl_files_new(&a->files, set, a->compiled, a->sandbox, policy_id)
+				: 0;
+
+	if (rc)
+		return sl_err_sys(err, -rc, "policy");
+	a->set = set;
+	a->policy_id = policy_id;
 	return 0;
 }
 
 /* Leases are there before the policy is in force: nothing is denied for want of them. */
-static int put_names(struct sl_set *set, __u32 policy_id, void *arg, struct sl_err *err)
+static int prepare(struct sl_set *set, __u32 policy_id, void *arg, struct sl_err *err)
 {
-	struct sl_apply *apply = arg;
+	struct sl_apply *a = arg;
+	int rc = sl_names_apply(a->names, set, policy_id, err);
 
-	return sl_names_apply(apply->names, set, policy_id, err);
+	rc = rc ?: set_target(a, set, policy_id, err);
+	if (!rc && a->options.ready)
+		a->options.ready(a, a->options.arg);
+	return rc;
 }
 
-static enum sl_guard_mode choose_mode(const struct sl_apply *apply, const struct sl_guard *guard,
+static enum sl_guard_mode choose_mode(const struct sl_apply *a, const struct sl_guard *guard,
 				      enum sl_guard_mode mode)
 {
 	if (mode != SL_GUARD_MODE_MAX)
 		return mode;
 	if (guard->policy)
 		return guard->mode == SL_GUARD_FROZEN ? guard->thawed : guard->mode;
-	return apply->policy->mode == SL_POLICY_AUDIT ? SL_GUARD_AUDIT : SL_GUARD_ENFORCE;
+	return a->policy->mode == SL_POLICY_AUDIT ? SL_GUARD_AUDIT : SL_GUARD_ENFORCE;
 }
 
-int sl_apply_load(struct sl_apply *apply, struct sl_set *set, unsigned int sandbox,
+int sl_apply_load(struct sl_apply *a, struct sl_set *set, unsigned int sandbox,
 		  enum sl_guard_mode mode, __u32 *policy_id, struct sl_err *err)
 {
-	struct sl_guard_options options = { .prepare = put_names, .arg = apply };
+	struct sl_guard_options options = { .prepare = prepare, .arg = a };
 	struct sl_guard guard;
 	int rc = sl_guard_read(set, sandbox, &guard);
 
 	if (rc)
 		return sl_err_sys(err, -rc, "can't read the guard of sandbox %u", sandbox);
-	options.mode = choose_mode(apply, &guard, mode);
-	if (apply->policy->keep_established)
+	a->sandbox = sandbox;
+	options.mode = choose_mode(a, &guard, mode);
+	if (a->policy->keep_established)
 		options.flags |= SL_GUARD_KEEP;
-	return sl_guard_load(set, sandbox, apply->compiled, &options, policy_id, err);
+	return sl_guard_load(set, sandbox, a->compiled, &options, policy_id, err);
+}
+
+int sl_apply_adopt(struct sl_apply *a, struct sl_set *set, unsigned int sandbox, __u32 policy_id,
+		   struct sl_err *err)
+{
+	a->sandbox = sandbox;
+	return set_target(a, set, policy_id, err);
+}
+
+int sl_apply_refresh(struct sl_apply *a, struct sl_err *err)
+{
+	struct sl_names_report report;
+	int rc = sl_names_resolve(a->names, &report);
+
+	if (rc)
+		return sl_err_sys(err, -rc, "names");
+	pthread_mutex_lock(&a->lock);
+	rc = sl_names_apply(a->names, a->set, a->policy_id, err);
+	pthread_mutex_unlock(&a->lock);
+	return rc;
+}
+
+bool sl_apply_has_names(const struct sl_apply *a)
+{
+	return a->name_count != 0;
+}
+
+bool sl_apply_needs_files(const struct sl_apply *a)
+{
+	return a->needs_files;
+}
+
+bool sl_apply_strict(const struct sl_apply *a)
+{
+	return sl_bits_any(sl_compiled_strict_bits(a->compiled));
+}
+
+struct sl_files *sl_apply_files(const struct sl_apply *a)
+{
+	return a->files;
+}
+
+const struct sl_policy *sl_apply_policy(const struct sl_apply *a)
+{
+	return a->policy;
+}
+
+struct sl_compiled *sl_apply_lock(struct sl_apply *a)
+{
+	pthread_mutex_lock(&a->lock);
+	return a->compiled;
+}
+
+void sl_apply_unlock(struct sl_apply *a)
+{
+	pthread_mutex_unlock(&a->lock);
 }

@@ -13,7 +13,6 @@
 
 #include "event/view_event.h"
 #include "guard/files.h"
-#include "guard/names.h"
 #include "run/advice.h"
 
 struct sl_enforce;
@@ -41,6 +40,11 @@ int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned in
 
 /* enum sl_hold, or-ed. */
 unsigned int sl_enforce_holds(const struct sl_enforce *enforce);
+
+/* The same of a policy that has, or has not, what only user space can match. */
+unsigned int sl_run_holds(enum sl_run_hold hold, bool needs_files);
+/* What a policy may ask for under such a filter. */
+enum sl_guard_holder sl_run_holder(enum sl_run_hold hold);
 
 /* What held calls are looked at by; NULL when the kernel can match all by itself. */
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce);

@@ -15,6 +15,7 @@
 #include "broker/loop.h"
 #include "broker/probe.h"
 #include "run/members.h"
+#include "run/prepare.h"
 
 #define LISTENER_TAG 1
 
@@ -50,72 +51,12 @@ void sl_mediate_free(struct sl_mediate **mediate)
 
 /* --- in the broker's threads --- */
 
-static void owner_of(struct sl_owner *owner, const struct sl_process *process)
+static struct sl_prepare prepare_of(const struct sl_mediate *m)
 {
-	*owner = (struct sl_owner){
-		.start_ns = process->key.start_ns,
-		.tgid = process->key.tgid,
-		.ns_pid = process->ns_pid,
-		.sandbox = process->sandbox,
-		.lineage = process->lineage,
-		.exe = process->exe,
-		.script = process->script,
-		.uid = process->uid,
-	};
-	memcpy(owner->comm, process->comm, sizeof(owner->comm));
-}
-
-/* A socket that the filter has refused: a decision like the guard's. */
-static void tell_family(struct sl_mediate *m, const struct sl_call *call)
-{
-	struct sl_refused refused = {
-		.key = { .sandbox = m->options.sandbox,
-			 .family = (__u16)call->socket.family,
-			 .type = (__u16)call->socket.type,
-			 .protocol = (__u16)call->socket.protocol,
-			 .reason = SL_REASON_FAMILY },
-	};
-	struct sl_process process;
-	struct sl_guard guard;
-
-	if (!sl_members_find(m->members, call, &process))
-		owner_of(&refused.owner, &process);
-	if (!sl_guard_read(m->options.set, m->options.sandbox, &guard))
-		refused.key.policy = guard.policy;
-	refused.owner.tid = (__u32)call->tid;
-	refused.key.lineage = refused.owner.lineage;
-	if (sl_decision_tell(m->options.set, &refused))
-		atomic_fetch_add(&m->untold, 1);
-}
-
-/* What can't be looked at is denied and told; that there is no room is sluice's fault. */
-static void note(struct sl_mediate *m, int rc)
-{
-	if ((rc == -E2BIG || rc == -ENOSPC) && !atomic_exchange(&m->full, true))
-		sl_log_warning("no more files can be remembered: further ones stay without the "
-			       "rules that need that");
-	else if (rc)
-		sl_log_debug("a file could not be looked at: %s", strerror(-rc));
-}
-
-/* What stays unmatched the guard denies: the call goes on. */
-static void prepare(struct sl_mediate *m, const struct sl_call *call)
-{
-	struct sl_process process;
-	char script[PATH_MAX];
-
-	if (call->kind != SL_HELD_EXEC) {
-		if (!sl_members_find(m->members, call, &process))
-			note(m,
-			     sl_files_lineage(m->files, process.lineage, (pid_t)process.key.tgid));
-		return;
-	}
-	if (call->exec.check_only)
-		return;
-	for (unsigned int i = 0; i < call->exec.images.count; i++)
-		note(m, sl_files_prepare(m->files, call->exec.images.fds[i]));
-	if (call->exec.images.count > 1 && !sl_call_script(call, script))
-		note(m, sl_files_script(m->files, script));
+	return (struct sl_prepare){ .set = m->options.set,
+				    .sandbox = m->options.sandbox,
+				    .members = m->members,
+				    .files = m->files };
 }
 
 /* With no file to be looked at there is nothing that the guard has to wait for. */
@@ -130,13 +71,17 @@ static bool at_once(void *ctx, enum sl_call_kind kind)
 static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer)
 {
 	struct sl_mediate *m = ctx;
+	const struct sl_prepare prepare = prepare_of(m);
 
 	if (call->kind == SL_HELD_SOCKET) {
-		tell_family(m, call);
+		if (sl_prepare_refused(&prepare, call))
+			atomic_fetch_add(&m->untold, 1);
 		return;
 	}
 	answer->go_on = true;
-	prepare(m, call);
+	if (sl_prepare_files(&prepare, call) && !atomic_exchange(&m->full, true))
+		sl_log_warning("no more files can be remembered: further ones stay without the "
+			       "rules that need that");
 }
 
 static void fault(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t tid, int code)
