@@ -82,7 +82,7 @@ include mk/bpf.mk mk/user.mk mk/test.mk mk/lint.mk mk/install.mk
 deps: ## Install the Debian packages that building and testing need (root)
 	@tools/deps.sh install
 
-all: $(OUT)/sluice $(BENCH) ## Build sluice and sluice-bench (default)
+all: $(OUT)/sluice $(OUT)/sluiced $(BENCH) ## Build sluice, sluiced and sluice-bench (default)
 
 demo: deps ## Run sluice on a real workload; does its own set-up
 	@$(MAKE) $(PARALLEL) all $(if $(wildcard selftests/load/*.c),$(O)/sl-load)

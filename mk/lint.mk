@@ -34,20 +34,20 @@ lint-shell:
 	$(call say,SHELL,$(words $(SCRIPTS)) files)
 	@shellcheck $(SCRIPTS)
 
-lint-clang: $(SKEL)
+lint-clang: $(SKEL) $(VARLINK)
 	$(call say,CLANG,$(words $(USER_SRCS)) files)
 	@printf '%s\n' $(USER_SRCS) | \
 		xargs -n 8 -P $$(nproc) $(CLANG) -fsyntax-only -Werror $(LINT_FLAGS)
 
 # Every header compiles alone; those of the BPF side after kernel.h, as in the programs.
-lint-headers: $(SKEL)
+lint-headers: $(SKEL) $(VARLINK)
 	$(call say,HEADERS,$(words $(HEADERS) $(BPF_HEADERS)) files)
 	@printf '%s\n' $(HEADERS) | xargs -n 1 -P $$(nproc) \
 		$(CC) -fsyntax-only -Werror $(LINT_FLAGS) -x c
 	@printf '%s\n' $(BPF_HEADERS) | xargs -n 1 -P $$(nproc) $(CLANG) -fsyntax-only \
 		-Werror $(LINT_BPF_FLAGS) -Wno-unused-function -include kernel.h -x c
 
-lint-tidy: $(SKEL)
+lint-tidy: $(SKEL) $(VARLINK)
 	$(call say,TIDY,$(words $(BPF_SRCS) $(USER_SRCS)) files)
 	@printf '%s\n' $(BPF_SRCS) | xargs -P $$(nproc) -I{} \
 		clang-tidy --quiet --warnings-as-errors='*' {} -- $(LINT_BPF_FLAGS)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# user/ but user/cli/main.c -> libsluice-user.a, which sluice, sluice-bench and the tests
-# link. PKG_CFLAGS and PKG_LIBS come from the probes ($(O)/config.mk).
+# user/ but the main.c of sluice and of sluiced -> libsluice-user.a, which both,
+# sluice-bench and the tests link. PKG_CFLAGS and PKG_LIBS come from the probes ($(O)/config.mk).
 
 MAIN_SRC := user/cli/main.c
-LIB_SRCS := $(filter-out $(MAIN_SRC),$(sort $(shell find user -name '*.c')))
+AGENT_SRC := user/agent/main.c
+LIB_SRCS := $(filter-out $(MAIN_SRC) $(AGENT_SRC),$(sort $(shell find user -name '*.c')))
 BENCH_SRCS := $(sort $(wildcard tools/bench/*.c))
 
 LIB := $(OUT)/libsluice-user.a
@@ -40,8 +41,16 @@ $(eval $(call stamp,$(OUT)/user.flags,$(CC) $(CPPFLAGS_ALL) $(TEST_CFLAGS) $(CFL
 	$(LDFLAGS_ALL) $(ALL_LIBS)))
 $(eval $(call stamp,$(OUT)/lib.list,$(LIB_SRCS)))
 
-# The skeleton must be there before the first compile finds out who includes it.
-$(OUT)/obj/%.o: %.c $(OUT)/user.flags | $(SKEL)
+# What the agent tells of its own interface, as a string.
+VARLINK := $(O)/include/io.sluice.varlink.h
+$(VARLINK): user/agent/io.sluice.varlink
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q){ echo 'static const char sl_io_sluice_varlink[] ='; \
+		sed 's/[\\"]/\\&/g; s/.*/\t"&\\n"/' $<; echo ';'; } >$@
+
+# What is generated must be there before the first compile finds out who includes it.
+$(OUT)/obj/%.o: %.c $(OUT)/user.flags | $(SKEL) $(VARLINK)
 	$(call say,CC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
@@ -71,5 +80,6 @@ $(1): $(call obj,$(2)) $(LIB)
 endef
 
 $(eval $(call program,$(OUT)/sluice,$(MAIN_SRC)))
+$(eval $(call program,$(OUT)/sluiced,$(AGENT_SRC)))
 $(eval $(call program,$(OUT)/sluice-bench,$(BENCH_SRCS)))
 -include $(patsubst %.o,%.d,$(call obj,$(LIB_SRCS)))

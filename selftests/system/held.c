@@ -23,9 +23,10 @@ struct held_marks *marks;
 const struct sl_filter_options hold_exec = { .hold = SL_HOLD_EXEC };
 const struct sl_filter_options hold_connect = { .hold = SL_HOLD_CONNECT };
 
-static bool at_once(void *ctx, enum sl_call_kind kind)
+static bool at_once(void *ctx, uint64_t tag, enum sl_call_kind kind)
 {
 	(void)ctx;
+	(void)tag;
 	(void)kind;
 	return held.at_once;
 }

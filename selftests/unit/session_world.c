@@ -13,6 +13,8 @@ struct sl_record_new session_new(unsigned int number, uint64_t epoch)
 	struct sl_record_new wanted = {
 		.epoch = epoch,
 		.version = 1,
+		.listener = 7000 + number,
+		.holds = 3,
 		.cgroup_id = 100 + number,
 		.cgroup = "/sys/fs/cgroup/box",
 		.policy_path = "/var/lib/sluice/policy.yaml",

@@ -51,9 +51,10 @@ static void held(void *ctx, const struct sl_call *call, struct sl_answer *answer
 }
 
 /* Its policy has nothing that a held connect() would have to wait for. */
-static bool at_once(void *ctx, enum sl_call_kind kind)
+static bool at_once(void *ctx, uint64_t tag, enum sl_call_kind kind)
 {
 	(void)ctx;
+	(void)tag;
 	return kind != SL_HELD_EXEC;
 }
 

@@ -85,7 +85,7 @@ bool sl_worker_at_once(struct worker *w)
 	if (options->ops.at_once)
 		kind = sl_call_kind_of(&notif->data);
 	if (kind == SL_HELD_MAX || kind == SL_HELD_SOCKET ||
-	    !options->ops.at_once(options->ctx, kind))
+	    !options->ops.at_once(options->ctx, w->listener->tag, kind))
 		return false;
 	sl_races_count(&w->broker->races, SL_BROKER_RECEIVED);
 	sl_broker_outcome(w->broker, SL_BROKER_CONTINUED,

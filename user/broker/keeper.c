@@ -67,9 +67,10 @@ static void on_signal(struct keeper *k)
 
 	if (read(k->signals, &info, sizeof(info)) != sizeof(info) || info.ssi_signo == SIGCHLD)
 		return;
-	k->ending = true;
+	if (info.ssi_signo == SIGTERM)
+		k->ending = true;
 	if (k->worker > 0)
-		kill(k->worker, SIGTERM);
+		kill(k->worker, (int)info.ssi_signo);
 }
 
 /* Serves the worker until it is dead and its messages are read. */
@@ -135,6 +136,9 @@ static int keep(struct keeper *k, const sigset_t *mask, struct sl_err *err)
 			serve_worker(k);
 			if (k->ending || (WIFEXITED(k->status) && !WEXITSTATUS(k->status)))
 				return 0;
+			if (!k->link.generation && WIFEXITED(k->status) &&
+			    WEXITSTATUS(k->status) == SL_KEEPER_GIVE_UP)
+				return -ECANCELED;
 			k->link.generation++;
 		}
 		pause_ms = first ? k->options->restart_min_ms
@@ -161,6 +165,7 @@ int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err)
 	sigemptyset(&wanted);
 	sigaddset(&wanted, SIGCHLD);
 	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGHUP);
 	sigprocmask(SIG_BLOCK, &wanted, &mask);
 	k.signals = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k.signals < 0)

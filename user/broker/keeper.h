@@ -19,8 +19,10 @@
  *    a pipe it holds, or SIGCHLD) and kill or freeze them.
  * 3. Workers that crash at once are restarted with a growing pause, restart_min_ms up to
  *    restart_max_ms; one that lived longer than HEALTHY_MS starts over at the minimum.
- * 4. SIGTERM to the keeper is passed on to the worker, and ends both.
- * 5. Listeners are known to the keeper by a tag that the worker chose, unique at a time.
+ * 4. SIGTERM to the keeper is passed on to the worker, and ends both. SIGHUP is passed on.
+ * 5. A worker that can't work and says so (SL_KEEPER_GIVE_UP) ends the keeper if there was none
+ *    before it: what keeps it from starting will keep the next one as well.
+ * 6. Listeners are known to the keeper by a tag that the worker chose, unique at a time.
  */
 #ifndef SLUICE_USER_BROKER_KEEPER_H
 #define SLUICE_USER_BROKER_KEEPER_H
@@ -33,6 +35,8 @@
 #include "broker/inflight.h"
 
 #define SL_KEEPER_LISTENERS 4096 /* that it holds; more: -ENOSPC */
+
+#define SL_KEEPER_GIVE_UP 3 /* exit status, see rule 5 */
 
 struct sl_keeper_link;
 
@@ -49,7 +53,7 @@ struct sl_keeper_options {
 
 /*
  * Runs in a process of its own, single-threaded. 0 when a worker exited with 0 or SIGTERM
- * ended it. -errno when it could not start.
+ * ended it. -errno when it could not start; -ECANCELED by rule 5, `err` is untouched then.
  */
 int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err);
 

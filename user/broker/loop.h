@@ -45,7 +45,7 @@ struct sl_broker_ops {
 	 * Whether calls of this kind go on with nothing to be read, prepared or decided: then
 	 * `held` is not called. Must not block. Not asked for SOCKET.
 	 */
-	bool (*at_once)(void *ctx, enum sl_call_kind kind);
+	bool (*at_once)(void *ctx, uint64_t tag, enum sl_call_kind kind);
 	/*
 	 * Decides. *answer is a denial with EACCES at the start; a call of kind SOCKET is
 	 * denied whatever the answer. The call is the broker's, images included.
@@ -55,6 +55,8 @@ struct sl_broker_ops {
 	void (*fault)(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t tid, int code);
 	/* The last task of a listener has gone; its tag is free again. */
 	void (*ended)(void *ctx, uint64_t tag);
+	/* A listener that drains has no more calls in hand. */
+	void (*drained)(void *ctx, uint64_t tag);
 	/* A summary of races, from sl_broker_tick(). */
 	void (*races)(void *ctx, const struct sl_race_line *line);
 };
@@ -92,6 +94,12 @@ void sl_broker_tick(struct sl_broker *broker);
  * freezes well, until sl_broker_resume(). Returns how many were denied, or -ENOENT.
  */
 int sl_broker_drain(struct sl_broker *broker, uint64_t tag, unsigned int timeout_ms, int code);
+/*
+ * The same for who can't wait: receives no more and returns how many are in hand, or
+ * -ENOENT. When there are some, ops.drained follows, maybe more than once; who has waited for it
+ * long enough calls sl_broker_drain() with no time.
+ */
+int sl_broker_drain_begin(struct sl_broker *broker, uint64_t tag);
 int sl_broker_resume(struct sl_broker *broker, uint64_t tag);
 
 uint64_t sl_broker_count(const struct sl_broker *broker, enum sl_broker_kind kind);

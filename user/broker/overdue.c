@@ -132,6 +132,21 @@ int sl_broker_drain(struct sl_broker *b, uint64_t tag, unsigned int timeout_ms, 
 	return denied;
 }
 
+int sl_broker_drain_begin(struct sl_broker *b, uint64_t tag)
+{
+	struct listener *l;
+	int running = -ENOENT;
+
+	pthread_mutex_lock(&b->lock);
+	l = sl_listener_find(b, tag);
+	if (l) {
+		l->draining = true;
+		running = (int)l->running;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return running;
+}
+
 int sl_broker_resume(struct sl_broker *b, uint64_t tag)
 {
 	struct listener *l;

@@ -64,6 +64,7 @@ static void put_down(struct worker *w, bool lost)
 	struct sl_broker *b = w->broker;
 	struct listener *l = w->listener, *end = NULL;
 	uint64_t tag = l->tag;
+	bool drained;
 
 	pthread_mutex_lock(&b->lock);
 	l->running--;
@@ -73,10 +74,13 @@ static void put_down(struct worker *w, bool lost)
 		unlink_listener(b, l);
 	else
 		sl_listener_arm(b, l);
+	drained = l->draining && !l->running;
 	if (l->gone && !l->running)
 		end = l;
 	pthread_cond_broadcast(&b->done);
 	pthread_mutex_unlock(&b->lock);
+	if (drained && b->options.ops.drained)
+		b->options.ops.drained(b->options.ctx, tag);
 	if (end)
 		sl_listener_free(end);
 	if (!lost)

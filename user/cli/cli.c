@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "kernel/set.h"
 
 /* A command line while it is read. */
@@ -225,7 +225,9 @@ static int dispatch(struct sl_cli *cli, struct reader *reader)
 		ret = read_all(reader, &cli->err);
 	if (ret)
 		note_json(reader);
-	if (!ret && reader->globals.version && !reader->globals.help)
+	command = &sl_cmd_version;
+	/* Of sluice it is a command as well. */
+	if (!ret && reader->globals.version && !reader->globals.help && cli->root->subcommands)
 		ret = sl_command_find(&command, cli->root, "version", &cli->err);
 	if (!ret && reader->globals.version && !reader->globals.help) {
 		reader->depth = 1;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* sock resolve: who owns the socket with these two ends. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "base/parse.h"
@@ -19,109 +17,6 @@ static const struct sl_option resolve_options[] = {
 		  "in the network namespace of this cookie (netns_cookie of 'sock show')"),
 	{ 0 },
 };
-
-/* The best answer so far, and how many are as good. */
-struct candidate {
-	struct sl_sock sock;
-	unsigned int score;
-	unsigned int count;
-};
-
-struct resolve {
-	struct sl_sock_ends ends;
-	struct sl_sock_ends other_ends; /* the same, seen from the other end */
-	struct candidate found;
-	struct candidate other;
-	__u64 cookie; /* of the socket, when the map of tuples knew it; else 0 */
-};
-
-static bool same_end(const struct sl_endpoint *a, const struct sl_endpoint *b)
-{
-	return a->port_be == b->port_be && !memcmp(a->addr_be, b->addr_be, sizeof(a->addr_be));
-}
-
-/* Bound to a port on all addresses. */
-static bool any_address(const struct sl_endpoint *end)
-{
-	return !end->addr_be[0] && !end->addr_be[1] && !end->addr_be[3];
-}
-
-unsigned int sl_sock_ends_match(const struct sl_sock_ends *ends, const struct sl_sock *sock)
-{
-	bool local, remote = same_end(&sock->remote, &ends->remote);
-
-	if (ends->netns_cookie && sock->netns_cookie != ends->netns_cookie)
-		return 0;
-	if (sock->family != AF_INET && sock->family != AF_INET6)
-		return 0;
-	local = same_end(&sock->local, &ends->local);
-	if (!ends->udp) {
-		bool tcp = sock->protocol == IPPROTO_TCP || sock->protocol == IPPROTO_MPTCP;
-
-		return tcp && local && remote ? 3 : 0;
-	}
-	if (sock->protocol != IPPROTO_UDP)
-		return 0;
-	if (local && remote)
-		return 3;
-	if (!local && (!any_address(&sock->local) || sock->local.port_be != ends->local.port_be))
-		return 0;
-	if (remote)
-		return 2;
-	/* It may send to many, of which the record has the latest. */
-	return sock->flags & SL_SOCK_CONNECTED ? 0 : 1;
-}
-
-static void offer(struct candidate *candidate, const struct sl_sock *sock, unsigned int score)
-{
-	if (!score || score < candidate->score)
-		return;
-	if (score > candidate->score)
-		candidate->count = 0;
-	/* Of sockets that are as good the latest one stands. */
-	if (!candidate->count || sock->since_ns >= candidate->sock.since_ns)
-		candidate->sock = *sock;
-	candidate->score = score;
-	candidate->count++;
-}
-
-static int match_sock(const struct sl_sock *sock, void *arg)
-{
-	struct resolve *resolve = arg;
-
-	if (resolve->cookie && sock->cookie == resolve->cookie)
-		offer(&resolve->found, sock, 4);
-	else
-		offer(&resolve->found, sock, sl_sock_ends_match(&resolve->ends, sock));
-	offer(&resolve->other, sock, sl_sock_ends_match(&resolve->other_ends, sock));
-	return 0;
-}
-
-/* *where says in which state the socket was found; NULL: it was not. */
-static int search(struct sl_query *query, struct resolve *resolve, const char **where)
-{
-	struct sl_sock sock;
-	int ret;
-
-	if (!resolve->ends.udp) {
-		ret = sl_tuple_resolve(query->set, &resolve->ends.local, &resolve->ends.remote,
-				       resolve->ends.netns_cookie, &sock);
-		if (ret && ret != -ENOENT)
-			return ret;
-		resolve->cookie = ret ? 0 : sock.cookie;
-	}
-	ret = sl_socks_each(query->set, match_sock, resolve);
-	if (ret)
-		return ret;
-	*where = "live";
-	if (resolve->found.score && (!resolve->cookie || resolve->found.score == 4))
-		return 0;
-	*where = "closed";
-	ret = sl_closed_each(query->set, match_sock, resolve);
-	if (!resolve->found.score)
-		*where = NULL;
-	return ret;
-}
 
 struct resolve_record {
 	const char *found;
@@ -145,12 +40,12 @@ static const struct sl_field resolve_fields[] = {
 	{ 0 },
 };
 
-static int print_found(struct sl_cli *cli, struct sl_query *query, const struct resolve *resolve,
-		       const char *where)
+static int print_found(struct sl_cli *cli, struct sl_query *query,
+		       const struct sl_sock_found *resolve)
 {
 	struct sl_view_sock socket, other;
 	struct resolve_record record = {
-		.found = where,
+		.found = resolve->closed ? "closed" : "live",
 		.matches = resolve->found.count,
 		.socket = &socket,
 	};
@@ -195,27 +90,21 @@ static int parse_arguments(struct sl_cli *cli, const struct resolve_options *opt
 static int sock_resolve(struct sl_cli *cli, const void *values, int argc, char **argv)
 {
 	_cleanup_(sl_query_close) struct sl_query query = { 0 };
-	struct resolve resolve = { 0 };
-	const char *where = NULL;
-	int ret = parse_arguments(cli, values, argv, &resolve.ends);
+	struct sl_sock_ends ends = { 0 };
+	struct sl_sock_found found;
+	int ret = parse_arguments(cli, values, argv, &ends);
 
 	(void)argc;
 	if (!ret)
 		ret = sl_query_open(&query, cli);
 	if (ret)
 		return ret;
-	/* The other end may be in another namespace of this host. */
-	resolve.other_ends = (struct sl_sock_ends){
-		.local = resolve.ends.remote,
-		.remote = resolve.ends.local,
-		.udp = resolve.ends.udp,
-	};
 	sl_query_digests(&query);
-	ret = search(&query, &resolve, &where);
-	if (ret)
+	ret = sl_sock_find(query.set, &ends, &found);
+	if (!ret)
+		return print_found(cli, &query, &found);
+	if (ret != -ENOENT)
 		return sl_err_sys(&cli->err, -ret, "reading the sockets of %s", cli->set_dir);
-	if (where)
-		return print_found(cli, &query, &resolve, where);
 	sl_err_set(&cli->err, ENOENT, "no %s socket %s to %s is known, open or closed lately",
 		   argv[0], argv[1], argv[2]);
 	return sl_err_hint(&cli->err, "LOCAL is the end whose owner is asked for; the other end's "

@@ -15,7 +15,6 @@ struct sl_apply {
 	struct sl_policy *policy;
 	struct sl_compiled *compiled;
 	struct sl_names *names;
-	size_t name_count; /* that can be looked up, once they were */
 	struct sl_files *files;
 	bool needs_files;
 	struct sl_set *set;
@@ -74,7 +73,6 @@ int sl_apply_resolve(struct sl_apply *a, struct sl_err *err)
 
 	if (rc)
 		return sl_err_sys(err, -rc, "names");
-	a->name_count = report.names;
 	if (!a->options.quiet)
 		sl_names_tell(&report);
 	return 0;
@@ -99,9 +97,7 @@ static int prepare(struct sl_set *set, __u32 policy_id, void *arg, struct sl_err
 	int rc = sl_names_apply(a->names, set, policy_id, err);
 
 	rc = rc ?: set_target(a, set, policy_id, err);
-	if (!rc && a->options.ready)
-		a->options.ready(a, a->options.arg);
-	return rc;
+	return !rc && a->options.ready ? a->options.ready(a->options.arg, policy_id, err) : rc;
 }
 
 static enum sl_guard_mode choose_mode(const struct sl_apply *a, const struct sl_guard *guard,
@@ -152,7 +148,7 @@ int sl_apply_refresh(struct sl_apply *a, struct sl_err *err)
 
 bool sl_apply_has_names(const struct sl_apply *a)
 {
-	return a->name_count != 0;
+	return sl_names_count(a->names) != 0;
 }
 
 bool sl_apply_needs_files(const struct sl_apply *a)

@@ -34,9 +34,10 @@ struct sl_apply_options {
 	bool quiet; /* says nothing of what it leaves alone, nor of names */
 	/*
 	 * Called by load when all is ready but not in force, with the files if there are some.
-	 * From then on both the policy before and this one may be asked. May be NULL.
+	 * From then on both the policy before and this one may be asked. An error ends the load.
+	 * May be NULL.
 	 */
-	void (*ready)(struct sl_apply *apply, void *arg);
+	int (*ready)(void *arg, __u32 policy_id, struct sl_err *err);
 	void *arg;
 };
 

@@ -39,13 +39,15 @@ static int no_set(const char *dir, int code, struct sl_err *err)
 {
 	if (code != ENOENT) {
 		sl_err_sys(err, code, "can't open the set at '%s'", dir);
-		return code == EACCES || code == EPERM
-			       ? sl_err_hint(err, "run as root (sudo): sets are for root only")
-			       : -code;
+		if (code == EACCES || code == EPERM)
+			sl_err_hint(err, "run as root (sudo): sets are for root only");
+		return -code;
 	}
 	sl_err_set(err, ENOENT, "nothing is attached: there is no set at '%s'", dir);
-	return sl_err_hint(err, "'sluice sandbox attach CGROUP' makes one, 'sluice run -- CMD' one "
-				"of its own");
+	/* Not its value: there may be no err. */
+	sl_err_hint(err, "'sluice sandbox attach CGROUP' makes one, 'sluice run -- CMD' one of its "
+			 "own");
+	return -ENOENT;
 }
 
 static int open_maps(struct sl_set *set, struct sl_err *err)

@@ -60,10 +60,11 @@ static struct sl_prepare prepare_of(const struct sl_mediate *m)
 }
 
 /* With no file to be looked at there is nothing that the guard has to wait for. */
-static bool at_once(void *ctx, enum sl_call_kind kind)
+static bool at_once(void *ctx, uint64_t tag, enum sl_call_kind kind)
 {
 	const struct sl_mediate *m = ctx;
 
+	(void)tag;
 	(void)kind;
 	return !m->files;
 }

@@ -239,6 +239,8 @@ int sl_record_prepare(struct sl_record_table *records, const struct sl_record_ne
 		return -EIO;
 	memcpy(record->key, wanted->key, sizeof(record->key));
 	record->version = wanted->version;
+	record->listener = wanted->listener;
+	record->holds = wanted->holds;
 	record->cgroup_id = wanted->cgroup_id;
 	strcpy(record->cgroup, wanted->cgroup);
 	record->options = wanted->options;

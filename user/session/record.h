@@ -77,7 +77,9 @@ struct sl_record {
 	/* Relied on in every state but FREE. */
 	uint8_t key[SL_SESSION_KEY];
 	uint8_t token[SL_SESSION_TOKEN];
-	uint32_t version; /* of the protocol; a worker that can't speak it must not start */
+	uint32_t version;  /* of the protocol; a worker that can't speak it must not start */
+	uint64_t listener; /* its tag with the keeper; 0: it has none */
+	uint32_t holds;    /* what its filter holds, as the agent counts it */
 	uint64_t cgroup_id;
 	char cgroup[PATH_MAX];
 	struct sl_session_options options;
@@ -128,6 +130,8 @@ struct sl_record_new {
 	uint8_t key[SL_SESSION_KEY];
 	uint64_t epoch; /* 1 to SL_EPOCH_MAX */
 	uint32_t version;
+	uint64_t listener;
+	uint32_t holds;
 	uint64_t cgroup_id;
 	const char *cgroup, *policy_path;
 	const uint8_t *policy_sha256;

@@ -79,6 +79,11 @@ void sl_session_drop(struct sl_sessions *sessions, unsigned int row)
 	local->conn = 0;
 }
 
+bool sl_session_connected(const struct sl_sessions *sessions, unsigned int row)
+{
+	return sessions->locals[row].conn != 0;
+}
+
 enum sl_session_wanted sl_session_wanted(const struct sl_record_table *records, unsigned int row)
 {
 	enum sl_record_state state = sl_record_state(records, row);

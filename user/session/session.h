@@ -131,6 +131,9 @@ int sl_session_end(struct sl_sessions *sessions, unsigned int row, enum sl_sessi
 /* Of an ended one; its sandbox is gone. */
 int sl_session_forget(struct sl_sessions *sessions, unsigned int row);
 
+/* Whether the session has a connection that is its own. */
+bool sl_session_connected(const struct sl_sessions *sessions, unsigned int row);
+
 enum sl_session_wanted { SL_WANTED_RUNNING, SL_WANTED_FROZEN, SL_WANTED_DEAD };
 
 /* Rule 5: what the workload has to be, by its record alone. */

@@ -25,7 +25,7 @@ static void put_json(struct json_object **json)
 /* The members of a session, as JSON has them: written and read by the same struct. */
 struct stored {
 	const char *key, *token, *cgroup, *policy, *policy_sha256, *cause, *reason;
-	uint64_t epoch, cgroup_id, version, sandbox, silence_ms, grace_ms;
+	uint64_t epoch, cgroup_id, version, listener, holds, sandbox, silence_ms, grace_ms;
 	unsigned int state, end_if_lost, end;
 	bool freeze_asked, freeze_on_loss;
 	struct json_object *conditions;
@@ -37,6 +37,8 @@ static const struct sl_field fields[] = {
 	SL_FIELD_ENUM(struct stored, state, NULL, sl_record_state_names),
 	SL_FIELD_ID(struct stored, epoch, NULL),
 	SL_FIELD_UINT(struct stored, version, NULL),
+	SL_FIELD_ID(struct stored, listener, NULL),
+	SL_FIELD_UINT(struct stored, holds, NULL),
 	SL_FIELD_TEXT(struct stored, cgroup, NULL),
 	SL_FIELD_ID(struct stored, cgroup_id, NULL),
 	SL_FIELD_UINT(struct stored, sandbox, NULL),
@@ -59,6 +61,8 @@ static const struct sl_param params[] = {
 	SL_PARAM_ENUM(struct stored, state, sl_record_state_names),
 	SL_PARAM(ID, struct stored, epoch),
 	SL_PARAM(UINT, struct stored, version, .max = UINT32_MAX),
+	SL_PARAM(ID, struct stored, listener),
+	SL_PARAM(UINT, struct stored, holds, .max = UINT32_MAX),
 	SL_PARAM(STRING, struct stored, cgroup, .max = PATH_MAX - 1),
 	SL_PARAM(ID, struct stored, cgroup_id),
 	SL_PARAM(UINT, struct stored, sandbox, .max = UINT32_MAX),
@@ -87,6 +91,8 @@ static int session_json(struct json_object **out, const struct sl_store_entry *e
 		.state = entry->session.state,
 		.epoch = entry->session.epoch,
 		.version = record->version,
+		.listener = record->listener,
+		.holds = record->holds,
 		.cgroup = record->cgroup,
 		.cgroup_id = record->cgroup_id,
 		.sandbox = record->sandbox,
@@ -234,6 +240,8 @@ static int read_record(struct sl_record_copy *out, const struct stored *stored, 
 	out->epoch = stored->epoch;
 	out->freeze_asked = stored->freeze_asked;
 	record->version = (uint32_t)stored->version;
+	record->listener = stored->listener;
+	record->holds = (uint32_t)stored->holds;
 	record->cgroup_id = stored->cgroup_id;
 	record->sandbox = (uint32_t)stored->sandbox;
 	record->options.freeze_on_loss = stored->freeze_on_loss;

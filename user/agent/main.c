@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* sluiced, the agent: takes its places, then is the keeper (broker/keeper.h) of its worker. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "agent/place.h"
+#include "agent/worker.h"
+#include "base/log.h"
+#include "base/start.h"
+#include "cli/command.h"
+#include "kernel/feature.h"
+
+#define RESTART_MAX_MS 5000
+#define SLOTS 33 /* of calls in hand: one for each of the broker's threads, and one */
+
+struct options {
+	const char *socket, *state_dir;
+};
+
+static const struct sl_option options[] = {
+	SL_OPTION(TEXT, struct options, socket, "socket", 0, "PATH", "control socket",
+		  .fallback = "/run/sluice/control.sock"),
+	SL_OPTION(TEXT, struct options, state_dir, "state-dir", 0, "DIR",
+		  "where sessions and policies are kept over restarts",
+		  .fallback = "/var/lib/sluice"),
+	{ 0 },
+};
+
+static void crashed(void *ctx, int status, unsigned int pause_ms)
+{
+	(void)ctx;
+	if (status == -1)
+		sl_log_error("no worker could be started; again in %u ms", pause_ms);
+	else if (WIFSIGNALED(status))
+		sl_log_error("the worker was ended by signal %d (%s); the next one in %u ms",
+			     WTERMSIG(status), sigabbrev_np(WTERMSIG(status)) ?: "?", pause_ms);
+	else
+		sl_log_error("the worker ended with status %d; the next one in %u ms",
+			     WEXITSTATUS(status), pause_ms);
+}
+
+/* A set that is there must be one that this program can go on with. */
+static int check_set(const char *dir, struct sl_err *err)
+{
+	struct sl_set *set = NULL;
+	int ret = sl_set_open(&set, dir, err);
+
+	sl_set_free(&set);
+	if (ret != -ENOENT)
+		return ret;
+	*err = (struct sl_err){ 0 };
+	return 0;
+}
+
+static int keep(struct sl_agent_options *wanted, struct sl_err *err)
+{
+	const struct sl_keeper_options keeper = {
+		.worker = sl_agent_worker,
+		.ctx = wanted,
+		.crashed = crashed,
+		.restart_max_ms = RESTART_MAX_MS,
+		.slots = SLOTS,
+	};
+	sigset_t signals;
+	int ret = sl_record_table_new(&wanted->records, 0);
+
+	if (ret)
+		return sl_err_sys(err, -ret, "can't make the table of sessions");
+	/* The worker reads them by a descriptor: it has none at its start. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	ret = sl_keeper_run(&keeper, err);
+	sl_record_table_free(&wanted->records);
+	if (ret == -ECANCELED && !err->code)
+		sl_err_set(err, ECANCELED, "the worker could not start, see above");
+	return ret;
+}
+
+static int run(struct sl_cli *cli, const void *values, int argc, char **argv)
+{
+	const struct options *given = values;
+	const struct sl_place_names names = { given->socket, given->state_dir, cli->set_dir };
+	struct sl_agent_options wanted = { given->socket, given->state_dir, cli->set_dir, -1,
+					   NULL };
+	struct sl_place place;
+	int ret = sl_feature_require(&cli->err);
+
+	(void)argc;
+	(void)argv;
+	ret = ret ?: sl_place_take(&place, &names, &cli->err);
+	if (ret)
+		return ret;
+	wanted.listener = place.listener;
+	ret = check_set(cli->set_dir, &cli->err);
+	ret = ret ?: keep(&wanted, &cli->err);
+	sl_place_leave(&place);
+	if (!ret)
+		sl_log_notice("ended; what is attached stays, and its policies in force");
+	return ret;
+}
+
+static const struct sl_command root = {
+	.name = "sluiced",
+	.summary = "the agent: sandboxes of runtimes, their policies and held calls",
+	.details =
+		"Serves the varlink interface io.sluice at its control socket, in the foreground.\n"
+		"SIGHUP loads policies anew whose files have changed, SIGTERM ends it: what is\n"
+		"attached stays attached, and the kernel goes on deciding; held calls fail until\n"
+		"the workload is started anew.",
+	.options = options,
+	.options_size = sizeof(struct options),
+	.run = run,
+};
+
+int main(int argc, char **argv)
+{
+	sl_start_descriptors();
+	sl_start_raise_files();
+	return sl_cli_main(&root, argc, argv);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A set that is open, and a policy in use in one of its sandboxes, both counted: the broker's
+ * threads go on with what they began while the loop puts another in its place.
+ *
+ *	sl_agent_set_open(&set, dir, &err);	count 1
+ *	sl_use_new(&use, set, apply, sandbox);	count 1, takes over apply, has a count of the set
+ *	sl_use_get(use) … sl_use_put(&use)
+ */
+#ifndef SLUICE_USER_AGENT_USE_H
+#define SLUICE_USER_AGENT_USE_H
+
+#include <stdatomic.h>
+
+#include "guard/apply.h"
+#include "run/members.h"
+
+struct sl_agent_set {
+	atomic_uint count;
+	struct sl_set *set;
+	struct sl_members *members;
+};
+
+/* Errors as of sl_set_open(). */
+int sl_agent_set_open(struct sl_agent_set **out, const char *dir, struct sl_err *err);
+struct sl_agent_set *sl_agent_set_get(struct sl_agent_set *set);
+void sl_agent_set_put(struct sl_agent_set **set);
+
+struct sl_use {
+	atomic_uint count;
+	struct sl_agent_set *set;
+	unsigned int sandbox;
+	struct sl_apply *apply;
+};
+
+/* -ENOMEM, and `apply` stays the caller's. */
+int sl_use_new(struct sl_use **out, struct sl_agent_set *set, struct sl_apply *apply,
+	       unsigned int sandbox);
+struct sl_use *sl_use_get(struct sl_use *use); /* NULL is NULL */
+void sl_use_put(struct sl_use **use);
+
+#endif
