@@ -174,7 +174,8 @@ bool sl_agent_enforced(struct sl_agent *agent, unsigned int row)
 	struct sl_condition_report report = { .type = "Enforced", .status = SL_CONDITION_TRUE };
 	const struct sl_condition *before;
 
-	if (sl_record_state(agent->records, row) < SL_RECORD_LIVE || !sl_agent_box(agent, row))
+	if (sl_record_state(agent->records, row) < SL_RECORD_LIVE || !sl_agent_box(agent, row) ||
+	    agent->boxes[row]->leaving)
 		return false;
 	report.reason = why_not(agent, row, &report.message);
 	if (report.reason) {

@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "event/view_event.h"
 
@@ -18,6 +19,7 @@
 #define LINES_MAX 64
 
 struct sl_decisions {
+	uint64_t since_ns;    /* what was denied last before that is the log's of before */
 	struct sl_htab *told; /* struct sl_decision_key -> __u64, its count */
 };
 
@@ -28,6 +30,7 @@ int sl_decisions_new(struct sl_decisions **out)
 
 	if (!decisions)
 		return -ENOMEM;
+	decisions->since_ns = sl_boottime_ns();
 	ret = sl_htab_new(&decisions->told, sizeof(struct sl_decision_key), sizeof(__u64));
 	if (ret)
 		return ret;
@@ -83,7 +86,7 @@ static int look_at(const struct sl_decision_key *key, const struct sl_decision_r
 	if (!now)
 		return -ENOMEM;
 	*now = row->count;
-	if (before && *before == row->count)
+	if (before ? *before == row->count : row->last_ns < look->decisions->since_ns)
 		return 0;
 	if (look->lines == LINES_MAX) {
 		look->beyond++;

@@ -362,17 +362,19 @@ int sl_held_fd(const struct sl_held *held)
 
 bool sl_held_drained(struct sl_held *held, uint64_t *tag)
 {
+	const uint64_t *last;
 	eventfd_t count;
-	bool some;
 
 	pthread_mutex_lock(&held->lock);
-	some = held->drained.count;
-	if (some)
-		*tag = *(uint64_t *)sl_array_at(&held->drained, --held->drained.count);
-	else
+	last = held->drained.count ? sl_array_at(&held->drained, held->drained.count - 1) : NULL;
+	if (last) {
+		*tag = *last;
+		held->drained.count--;
+	} else {
 		(void)eventfd_read(held->event, &count);
+	}
 	pthread_mutex_unlock(&held->lock);
-	return some;
+	return last;
 }
 
 void sl_held_tick(struct sl_held *held)
