@@ -187,9 +187,9 @@ Test(agent_crash, agent_killed_under_load)
 	cr_assert_eq(mkdir(script, 0700), 0);
 	await_clients(server, 20);
 	cr_expect_eq(agent_end(SIGKILL), 128 + SIGKILL);
-	await_clients(server, 100);
+	await_clients(server, 40);
 	agent_start();
-	await_clients(server, 100);
+	await_clients(server, 40);
 	box_recover(&box);
 	session = box_show(&box);
 	cr_expect_str_eq(json_text(session, "state"), "live");

@@ -385,3 +385,42 @@ Test(agent_session, update_policy)
 	close(server);
 	box_free(&box);
 }
+
+/* What `sluice` shows and does by way of the agent, and without. */
+Test(agent_session, seen_by_sluice)
+{
+	struct json_object *json;
+	struct cli cli;
+	struct box box;
+
+	box_make(&box, NULL, NULL);
+	box_attach(&box, agent_policy(false, 1), NULL);
+	CLI(&cli, "-j", "--set", agent.set, "--agent", agent.socket, "sandbox", "show", "1");
+	json = json_of(cli.out);
+	cr_expect_str_eq(json_text(json, "session.state"), "live");
+	json_object_put(json);
+	cli_free(&cli);
+	CLI(&cli, "-j", "--set", agent.set, "--agent", agent.socket, "status", "--no-canary");
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	json = json_of(cli.out);
+	cr_expect_eq(json_object_array_length(json_at(json, "agent.sessions")), 1);
+	json_object_put(json);
+	cli_free(&cli);
+	CLI(&cli, "--set", agent.set, "--agent", agent.socket, "sandbox", "freeze", "1");
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	cli_free(&cli);
+	box_await_frozen(&box, true);
+	CLI(&cli, "--set", agent.set, "--agent", agent.socket, "sandbox", "thaw", "1");
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	cli_free(&cli);
+	box_await_frozen(&box, false);
+	/* The set alone: the agent's is not the usual socket. */
+	CLI(&cli, "--set", agent.set, "sandbox", "list");
+	cr_expect_eq(cli.status, 0, "%s", cli.err);
+	cr_expect_null(strstr(cli.out, "SESSION"));
+	cli_free(&cli);
+	CLI(&cli, "--agent", "/nowhere/control.sock", "sandbox", "list");
+	cli_expect_error(&cli, 1, "can't reach the agent");
+	cli_free(&cli);
+	box_free(&box);
+}

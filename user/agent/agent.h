@@ -50,7 +50,12 @@ struct sl_conn {
 
 /* What this worker has of a session; its row is the record's. */
 struct sl_box {
-	int cgroup;         /* directory, -1: gone, or another one by now */
+	/*
+	 * cgroup.freeze and cgroup.kill of the cgroup that was attached, whatever has its path
+	 * by now; open all the time, so that no lack of descriptors keeps it from being frozen.
+	 * -1: it was gone when this worker looked.
+	 */
+	int freeze, kill;
 	struct sl_use *use; /* counted; NULL: none */
 	uint32_t policy_id; /* of `use` */
 	int64_t refresh_ms; /* names, next; -1: it has none */
@@ -58,6 +63,7 @@ struct sl_box {
 	uint32_t drain_serial;
 	bool frozen;  /* cgroup.freeze was written */
 	bool leaving; /* is being detached */
+	bool unsaved; /* it could not be stored: again at the next tick */
 	struct sl_conditions conditions;
 };
 
@@ -101,8 +107,10 @@ int sl_agent_set(struct sl_agent *agent, struct sl_agent_set **out, struct sl_er
 struct sl_box *sl_agent_box(struct sl_agent *agent, unsigned int row);
 void sl_agent_box_drop(struct sl_agent *agent, unsigned int row);
 
-/* Opens the cgroup of the record, unless another one has its place by now. */
+/* Opens the cgroup of the record, -1: it is gone, or another one has its place by now. */
 int sl_agent_cgroup(const struct sl_record *record);
+/* The files of it that a box keeps open. -ENOENT as above, or -errno. */
+int sl_agent_box_cgroup(struct sl_agent *agent, unsigned int row);
 
 /* Puts a policy that is in force into the box: takes over the count of `use`. */
 void sl_agent_box_use(struct sl_agent *agent, unsigned int row, struct sl_use *use,
@@ -131,7 +139,9 @@ void sl_agent_do(struct sl_agent *agent, const struct sl_step *step);
 int64_t sl_agent_drains(struct sl_agent *agent, int64_t now_ms);
 /* Whatever the record wants: of a session that is about to be forgotten. */
 void sl_agent_thaw(struct sl_agent *agent, unsigned int row);
+/* What can't be stored is tried again. */
 void sl_agent_save(struct sl_agent *agent, unsigned int row);
+void sl_agent_save_again(struct sl_agent *agent);
 /* Takes back what was made for a row, but its record; for any thread. */
 void sl_agent_undo(struct sl_agent *agent, const struct sl_record *record, struct sl_err *err);
 

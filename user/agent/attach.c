@@ -303,12 +303,12 @@ static void begin(struct attach **attach, unsigned int row)
 
 	a->row = row;
 	a->job = (struct sl_job){ .key = row, .run = run, .done = done };
-	if (box) {
-		box->cgroup = sl_agent_cgroup(sl_record_at(agent->records, row));
+	a->ret = box ? sl_agent_box_cgroup(agent, row) : -ENOMEM;
+	if (!a->ret) {
 		sl_work_add(agent->work, &a->job);
 		return;
 	}
-	a->ret = sl_err_sys(&a->err, ENOMEM, "can't attach");
+	sl_err_sys(&a->err, -a->ret, "can't attach");
 	done(&a->job);
 }
 

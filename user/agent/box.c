@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Sandboxes: what this worker has of each session beside its record. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ struct sl_box *sl_agent_box(struct sl_agent *agent, unsigned int row)
 	box = calloc(1, sizeof(*box));
 	if (!box)
 		return NULL;
-	box->cgroup = -1;
+	box->freeze = box->kill = -1;
 	box->refresh_ms = box->drain_ms = -1;
 	agent->boxes[row] = box;
 	return box;
@@ -51,7 +52,8 @@ void sl_agent_box_drop(struct sl_agent *agent, unsigned int row)
 
 	if (!box)
 		return;
-	sl_cleanup_fd(&box->cgroup);
+	sl_cleanup_fd(&box->freeze);
+	sl_cleanup_fd(&box->kill);
 	sl_use_put(&box->use);
 	free(box);
 }
@@ -65,6 +67,18 @@ int sl_agent_cgroup(const struct sl_record *record)
 	    id != record->cgroup_id)
 		return -1;
 	return TAKE_FD(fd);
+}
+
+int sl_agent_box_cgroup(struct sl_agent *agent, unsigned int row)
+{
+	_cleanup_fd_ int dir = sl_agent_cgroup(sl_record_at(agent->records, row));
+	struct sl_box *box = agent->boxes[row];
+
+	if (dir < 0)
+		return -ENOENT;
+	box->freeze = openat(dir, "cgroup.freeze", O_WRONLY | O_CLOEXEC);
+	box->kill = openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+	return box->freeze < 0 || box->kill < 0 ? -errno : 0;
 }
 
 void sl_agent_box_use(struct sl_agent *agent, unsigned int row, struct sl_use *use,

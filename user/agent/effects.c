@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the steps of the sessions ask for. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,28 +17,13 @@
  */
 #define DRAIN_MS 1000
 
-/* In the directory of the cgroup that was attached, whatever has its path by now. */
-static int write_cgroup(const struct sl_box *box, const char *file, const char *text)
+/* What its tasks are gone from needs nothing: then there is no file, or no cgroup behind it. */
+static void write_cgroup(struct sl_agent *agent, unsigned int row, int fd, const char *text,
+			 const char *what)
 {
-	_cleanup_fd_ int fd = box->cgroup < 0 ? -1
-					      : openat(box->cgroup, file, O_WRONLY | O_CLOEXEC);
-
-	if (box->cgroup < 0)
-		return -ENOENT;
-	return fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-}
-
-/* Its tasks have gone with it: then there is nothing to be done. */
-static void change_cgroup(struct sl_agent *agent, unsigned int row, const char *file,
-			  const char *text)
-{
-	struct sl_box *box = agent->boxes[row];
-	int ret = write_cgroup(box, file, text);
-
-	if (ret && ret != -ENOENT && ret != -ENODEV)
-		sl_log_error("sandbox %u: can't write %s to %s: %s",
-			     sl_record_at(agent->records, row)->sandbox, text, file,
-			     strerror(-ret));
+	if (fd >= 0 && pwrite(fd, text, strlen(text), 0) < 0 && errno != ENODEV)
+		sl_log_error("sandbox %u: can't %s its cgroup: %s",
+			     sl_record_at(agent->records, row)->sandbox, what, strerror(errno));
 }
 
 /* Those who wait for a freeze of the row: it is done, or it is not wanted any longer. */
@@ -63,7 +47,7 @@ static void answer_freezes(struct sl_agent *agent, unsigned int row, bool done)
 
 static void freeze(struct sl_agent *agent, unsigned int row)
 {
-	change_cgroup(agent, row, "cgroup.freeze", "1");
+	write_cgroup(agent, row, agent->boxes[row]->freeze, "1", "freeze");
 	agent->boxes[row]->frozen = true;
 	answer_freezes(agent, row, true);
 }
@@ -74,7 +58,7 @@ void sl_agent_thaw(struct sl_agent *agent, unsigned int row)
 
 	box->drain_ms = -1;
 	box->frozen = false;
-	change_cgroup(agent, row, "cgroup.freeze", "0");
+	write_cgroup(agent, row, box->freeze, "0", "thaw");
 	sl_held_resume(agent->held, sl_record_at(agent->records, row)->listener);
 	answer_freezes(agent, row, false);
 }
@@ -126,21 +110,38 @@ int64_t sl_agent_drains(struct sl_agent *agent, int64_t now_ms)
 	return soonest;
 }
 
-void sl_agent_save(struct sl_agent *agent, unsigned int row)
+static int save(struct sl_agent *agent, unsigned int row, struct sl_err *err)
 {
 	struct sl_store_entry *entry = calloc(1, sizeof(*entry));
-	struct sl_err err = { 0 };
+	int ret;
 
-	if (!entry) {
-		sl_log_error("no memory to store a session");
-		return;
-	}
-	if (!sl_record_copy(&entry->session, agent->records, row)) {
-		entry->conditions = agent->boxes[row]->conditions;
-		if (sl_store_save(agent->store, entry, &err))
-			sl_log_err(SL_LOG_ERROR, &err);
-	}
+	if (!entry)
+		return sl_err_sys(err, ENOMEM, "can't store a session");
+	ret = sl_record_copy(&entry->session, agent->records, row);
+	entry->conditions = agent->boxes[row]->conditions;
+	ret = ret ? 0 : sl_store_save(agent->store, entry, err);
 	free(entry);
+	return ret;
+}
+
+void sl_agent_save(struct sl_agent *agent, unsigned int row)
+{
+	struct sl_box *box = agent->boxes[row];
+	struct sl_err err = { 0 };
+	bool failed = save(agent, row, &err);
+
+	/* Said once, until it works again. */
+	if (failed && !box->unsaved)
+		sl_log_err(SL_LOG_ERROR, &err);
+	box->unsaved = failed;
+}
+
+void sl_agent_save_again(struct sl_agent *agent)
+{
+	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);) {
+		if (agent->boxes[row] && agent->boxes[row]->unsaved)
+			sl_agent_save(agent, row);
+	}
 }
 
 /* What a row is now, as a condition. */
@@ -222,7 +223,7 @@ static void carry_out(struct sl_agent *agent, unsigned int row, const struct sl_
 		sl_agent_thaw(agent, row);
 		break;
 	case SL_EFFECT_KILL:
-		change_cgroup(agent, row, "cgroup.kill", "1");
+		write_cgroup(agent, row, agent->boxes[row]->kill, "1", "kill");
 		break;
 	case SL_EFFECT_SAVE:
 		sl_agent_save(agent, row);

@@ -20,7 +20,7 @@
 #define BACKLOG 512
 
 /* A worker dies a moment after its keeper, and holds the locks until then. */
-#define LOCK_TRIES 100
+#define LOCK_TRIES 50
 #define LOCK_PAUSE_MS 10
 
 static int lock(int fd, const char *what, const char *path, struct sl_err *err)

@@ -146,8 +146,12 @@ static void adopt_sandbox(struct sl_agent *agent, unsigned int row)
 	_cleanup_(sl_agent_set_put) struct sl_agent_set *set = NULL;
 	struct sl_guard guard;
 	struct sl_use *use;
+	int ret;
 
-	agent->boxes[row]->cgroup = sl_agent_cgroup(record);
+	ret = sl_agent_box_cgroup(agent, row);
+	if (ret && ret != -ENOENT)
+		sl_log_error("sandbox %u: can't open its cgroup: %s", record->sandbox,
+			     strerror(-ret));
 	if (sl_record_state(agent->records, row) < SL_RECORD_LIVE ||
 	    sl_agent_set(agent, &set, NULL) ||
 	    !sl_agent_sandbox(set->set, record->sandbox, record->cgroup_id) ||
@@ -193,7 +197,7 @@ static void check_listener(struct sl_agent *agent, unsigned int row)
 
 	/* Of one whose last task has gone nothing is missed. */
 	if (record->listener && !sl_held_known(agent->held, record->listener) &&
-	    !sl_keeper_generation(agent->link) && box->cgroup >= 0 && !before)
+	    !sl_keeper_generation(agent->link) && box->freeze >= 0 && !before)
 		sl_agent_report(agent, row, &lost);
 }
 

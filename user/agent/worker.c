@@ -48,6 +48,7 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 	sl_server_tick(agent->server);
 	sl_held_tick(agent->held);
 	log_decisions(agent);
+	sl_agent_save_again(agent);
 }
 
 static void watchdog(struct sl_agent *agent, int64_t now_ms)

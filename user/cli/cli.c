@@ -29,6 +29,8 @@ const struct sl_option sl_global_options[] = {
 	SL_OPTION(TEXT, struct sl_globals, set_dir, "set", 0, "DIR",
 		  "directory where the set of programs and maps is pinned",
 		  .fallback = SL_SET_DEFAULT),
+	SL_OPTION(TEXT, struct sl_globals, agent, "agent", 0, "SOCKET",
+		  "control socket of the agent (default: /run/sluice/control.sock, if it is there)"),
 	SL_OPTION(FLAG, struct sl_globals, quiet, "quiet", 'q', NULL, "report errors only"),
 	SL_OPTION(FLAG, struct sl_globals, debug, "debug", 'v', NULL,
 		  "report what is done, and how"),
@@ -172,6 +174,7 @@ static void apply_globals(struct sl_cli *cli, const struct sl_globals *globals)
 	cli->output.json = globals->json || globals->pretty;
 	cli->output.pretty = globals->pretty;
 	cli->set_dir = globals->set_dir;
+	cli->agent = globals->agent;
 	cli->quiet = globals->quiet;
 	if (globals->debug)
 		sl_log_set_level(SL_LOG_DEBUG);

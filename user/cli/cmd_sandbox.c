@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/parse.h"
+#include "cli/agent_view.h"
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/sandbox_find.h"
@@ -23,6 +24,7 @@ struct sandbox_row {
 	const char *state; /* of the cgroup; NULL: can't be told */
 	const char *mode;
 	__u32 policy;
+	const struct sl_agent_session *session; /* NULL: it has none */
 };
 
 static const struct sl_field sandbox_fields[] = {
@@ -37,6 +39,22 @@ static const struct sl_field sandbox_fields[] = {
 	SL_FIELD_AS(TIME, struct sandbox_row, sandbox.attached_ns, "attached", "ATTACHED"),
 	{ 0 },
 };
+
+/* Where there is an agent. */
+static const struct sl_field session_fields[] = {
+	SL_FIELD_OBJECT_PTR(struct sandbox_row, session, "", sl_agent_session_fields,
+			    .flags = SL_FIELD_NULL),
+	{ 0 },
+};
+
+#define FIELDS_MAX (ARRAY_SIZE(sandbox_fields) + ARRAY_SIZE(session_fields))
+
+static void choose_fields(struct sl_field fields[FIELDS_MAX], const struct sl_agent_view *agent)
+{
+	static const struct sl_field none[] = { { 0 } };
+
+	sl_fields_join(fields, FIELDS_MAX, sandbox_fields, agent ? session_fields : none);
+}
 
 /* --- attach --- */
 
@@ -120,9 +138,20 @@ static int check_name(struct sl_cli *cli, const char *name)
 			   SL_SANDBOX_NAME_MAX - 1);
 }
 
-static int sandbox_print(struct sl_cli *cli, const struct sandbox_row *row)
+static int sandbox_print(struct sl_cli *cli, const struct sl_agent_view *agent,
+			 struct sandbox_row *row)
 {
-	int ret = sl_print_record(&cli->output, sandbox_fields, row);
+	struct sl_field fields[FIELDS_MAX];
+	int ret;
+
+	choose_fields(fields, agent);
+	row->session = sl_agent_view_session(agent, row->sandbox.cgroup_id);
+	ret = sl_print_record(&cli->output, fields, row);
+	if (!ret && row->session && !cli->output.json && row->session->conditions.count) {
+		fputc('\n', cli->output.file);
+		ret = sl_print_list(&cli->output, sl_agent_condition_fields,
+				    &row->session->conditions);
+	}
 
 	return ret ? sl_err_sys(&cli->err, -ret, "printing") : 0;
 }
@@ -180,7 +209,7 @@ static int print_attached(struct sl_cli *cli, unsigned int id)
 
 	snprintf(word, sizeof(word), "%u", id);
 	ret = find_one(cli, word, &row);
-	return ret ? ret : sandbox_print(cli, &row);
+	return ret ? ret : sandbox_print(cli, NULL, &row);
 }
 
 static int sandbox_attach(struct sl_cli *cli, const void *values, int argc, char **argv)
@@ -239,7 +268,14 @@ static int sandbox_list(struct sl_cli *cli, const void *options, int argc, char 
 {
 	_cleanup_(sl_query_close) struct sl_query query = { 0 };
 	_cleanup_array_ struct sl_array rows = SL_ARRAY(struct sandbox_row);
-	int ret = sl_query_open(&query, cli);
+	_cleanup_(sl_agent_view_free) struct sl_agent_view *agent = NULL;
+	struct sl_field fields[FIELDS_MAX];
+	int ret = sl_agent_view_open(&agent, cli);
+
+	if (ret)
+		return ret;
+	choose_fields(fields, agent);
+	ret = sl_query_open(&query, cli);
 
 	(void)options;
 	(void)argc;
@@ -247,28 +283,34 @@ static int sandbox_list(struct sl_cli *cli, const void *options, int argc, char 
 	/* That there is none is an answer to "which are there". */
 	if (ret == -ENOENT && access(cli->set_dir, F_OK)) {
 		cli->err = (struct sl_err){ 0 };
-		return sl_query_print(cli, sandbox_fields, &rows);
+		return sl_query_print(cli, fields, &rows);
 	}
 	if (ret)
 		return ret;
 	ret = sl_sandbox_each(query.set, add_sandbox, &rows);
 	if (ret)
 		return sl_err_sys(&cli->err, -ret, "reading the sandboxes of %s", cli->set_dir);
-	for (size_t i = 0; i < rows.count; i++)
-		row_fill(sl_array_at(&rows, i), query.set);
+	for (size_t i = 0; i < rows.count; i++) {
+		struct sandbox_row *row = sl_array_at(&rows, i);
+
+		row_fill(row, query.set);
+		row->session = sl_agent_view_session(agent, row->sandbox.cgroup_id);
+	}
 	if (rows.count)
 		qsort(rows.data, rows.count, rows.item, by_id);
-	return sl_query_print(cli, sandbox_fields, &rows);
+	return sl_query_print(cli, fields, &rows);
 }
 
 static int sandbox_show(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
+	_cleanup_(sl_agent_view_free) struct sl_agent_view *agent = NULL;
 	struct sandbox_row row;
-	int ret = find_one(cli, argv[0], &row);
+	int ret = sl_agent_view_open(&agent, cli);
 
 	(void)options;
 	(void)argc;
-	return ret ? ret : sandbox_print(cli, &row);
+	ret = ret ? ret : find_one(cli, argv[0], &row);
+	return ret ? ret : sandbox_print(cli, agent, &row);
 }
 
 static int sandbox_detach(struct sl_cli *cli, const void *options, int argc, char **argv)
@@ -303,7 +345,8 @@ static const struct sl_command list = {
 	.summary = "list the sandboxes",
 	.details =
 		"A cgroup that was removed is 'gone'; 'replaced' if there is another one of its\n"
-		"name, which is not recorded: detach the sandbox and attach again.",
+		"name, which is not recorded: detach the sandbox and attach again. Where there is an\n"
+		"agent, its sessions are shown as well.",
 	.run = sandbox_list,
 };
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "cli/agent_view.h"
 #include "cli/commands.h"
 #include "kernel/live.h"
 
@@ -53,6 +54,7 @@ struct status_record {
 	const char *set;
 	bool attached;
 	bool live;
+	const struct sl_agent_view *agent; /* NULL: there is none */
 	struct sl_records sandboxes;
 	struct sl_records conditions;
 	struct sl_records faults;
@@ -62,6 +64,8 @@ static const struct sl_field status_fields[] = {
 	SL_FIELD_TEXT(struct status_record, set, NULL),
 	SL_FIELD_BOOL(struct status_record, attached, NULL),
 	SL_FIELD_BOOL(struct status_record, live, NULL),
+	SL_FIELD_OBJECT_PTR(struct status_record, agent, NULL, sl_agent_view_fields,
+			    .flags = SL_FIELD_NULL),
 	SL_FIELD_RECORDS(struct status_record, sandboxes, NULL, sandbox_fields),
 	SL_FIELD_RECORDS(struct status_record, conditions, NULL, condition_fields),
 	SL_FIELD_RECORDS(struct status_record, faults, NULL, fault_fields),
@@ -82,10 +86,17 @@ static struct sl_records records_of(const struct sl_array *array)
 /* As tables, an empty line before each but the first; an empty one is left out. */
 static int print_tables(const struct sl_output *output, const struct status_record *status)
 {
+	const struct sl_records agent = { status->agent, status->agent != NULL,
+					  sizeof(*status->agent) };
+	const struct sl_records agent_conditions =
+		status->agent ? records_of(&status->agent->condition_rows)
+			      : (struct sl_records){ 0 };
 	const struct {
 		const struct sl_field *fields;
 		const struct sl_records *records;
 	} tables[] = {
+		{ sl_agent_view_fields, &agent },
+		{ sl_agent_condition_fields, &agent_conditions },
 		{ sandbox_fields, &status->sandboxes },
 		{ condition_fields, &status->conditions },
 		{ fault_fields, &status->faults },
@@ -104,12 +115,14 @@ static int print_tables(const struct sl_output *output, const struct status_reco
 	return ret;
 }
 
-static int status_print(struct sl_cli *cli, const struct sl_live *live)
+static int status_print(struct sl_cli *cli, const struct sl_live *live,
+			const struct sl_agent_view *agent)
 {
 	const struct status_record record = {
 		.set = cli->set_dir,
 		.attached = live->attached,
 		.live = live->live,
+		.agent = agent,
 		.sandboxes = records_of(&live->sandboxes),
 		.conditions = records_of(&live->conditions),
 		.faults = records_of(&live->faults),
@@ -119,6 +132,8 @@ static int status_print(struct sl_cli *cli, const struct sl_live *live)
 	if (cli->output.json) {
 		ret = sl_print_record(&cli->output, status_fields, &record);
 	} else if (!live->attached) {
+		if (agent)
+			(void)print_tables(&cli->output, &record);
 		fprintf(cli->output.file, "nothing is attached\n"
 					  "next: 'sluice sandbox attach CGROUP' records a cgroup, "
 					  "'sluice run -- CMD' a command\n");
@@ -139,6 +154,7 @@ static int status_run(struct sl_cli *cli, const void *values, int argc, char **a
 				      ? (int)(options->timeout_us / 1000)
 				      : 3600000,
 	};
+	_cleanup_(sl_agent_view_free) struct sl_agent_view *agent = NULL;
 	_cleanup_(sl_live_free) struct sl_live live = { 0 };
 	int ret;
 
@@ -148,9 +164,9 @@ static int status_run(struct sl_cli *cli, const void *values, int argc, char **a
 		sl_err_set(&cli->err, EINVAL, "--timeout: no canary is done in no time");
 		return sl_err_hint(&cli->err, "give it 1 ms or more; --no-canary starts none");
 	}
-	ret = sl_live_check(&live, cli->set_dir, &check, &cli->err);
-	if (!ret)
-		ret = status_print(cli, &live);
+	ret = sl_agent_view_open(&agent, cli);
+	ret = ret ? ret : sl_live_check(&live, cli->set_dir, &check, &cli->err);
+	ret = ret ? ret : status_print(cli, &live, agent);
 	if (ret)
 		return ret;
 	return live.attached && !live.live;
@@ -160,7 +176,8 @@ const struct sl_command sl_cmd_status = {
 	.name = "status",
 	.summary = "what is attached, and proof that it records",
 	.details =
-		"Compares all that is pinned with what must be. Then a canary process enters each\n"
+		"Shows the agent, if there is one, and the conditions of its sessions. Compares all that\n"
+		"is pinned with what must be. Then a canary process enters each\n"
 		"sandbox's cgroup, connects over loopback and exits; its record must appear. Exits\n"
 		"with 0 when nothing is attached or all is proven to record, else with 1: a condition\n"
 		"that is False or Unknown says why. FaultFree is about records that were lost, and\n"

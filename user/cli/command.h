@@ -34,6 +34,7 @@ struct sl_cli {
 	const struct sl_command *root;
 	const struct sl_command *command;
 	const char *set_dir; /* --set: directory of the set to work on */
+	const char *agent;   /* --agent: its control socket; NULL: the usual one, if it is there */
 	bool quiet;
 };
 
@@ -66,7 +67,7 @@ struct sl_command {
 /* Options that every command takes. */
 struct sl_globals {
 	bool json, pretty, quiet, debug, version, help;
-	const char *set_dir;
+	const char *set_dir, *agent;
 };
 extern const struct sl_option sl_global_options[];
 

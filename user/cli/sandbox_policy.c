@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cli/agent_view.h"
 #include "cli/query.h"
 #include "cli/sandbox_find.h"
 #include "kernel/shared.h"
@@ -174,13 +175,36 @@ static int sandbox_mode(struct sl_cli *cli, const void *values, int argc, char *
 				      "denies all");
 }
 
+/* By the agent, if that has a session of it; else as the change says. */
+static int freeze_or_thaw(struct change *change, const char *word, bool freeze)
+{
+	_cleanup_(sl_agent_view_free) struct sl_agent_view *agent = NULL;
+	const struct sl_agent_session *session;
+	struct sl_query query = { 0 };
+	struct sl_sandbox sandbox;
+	int ret = sl_agent_view_open(&agent, change->cli);
+
+	if (ret || !agent)
+		return ret ? ret : find_and_change(change, word);
+	ret = sl_query_open(&query, change->cli);
+	ret = ret ? ret : sl_sandbox_find(&query, change->cli, word, &sandbox);
+	sl_query_close(&query);
+	if (ret)
+		return ret;
+	session = sl_agent_view_session(agent, sandbox.cgroup_id);
+	if (session)
+		return sl_agent_view_freeze(agent, change->cli, session, freeze);
+	change->id = sandbox.id;
+	return change_sandbox(change);
+}
+
 static int sandbox_freeze(struct sl_cli *cli, const void *values, int argc, char **argv)
 {
 	struct change change = { .cli = cli, .fn = set_mode, .mode = SL_GUARD_FROZEN };
 
 	(void)values;
 	(void)argc;
-	return find_and_change(&change, argv[0]);
+	return freeze_or_thaw(&change, argv[0], true);
 }
 
 static int thaw(const struct change *change, struct sl_set *set)
@@ -194,7 +218,7 @@ static int sandbox_thaw(struct sl_cli *cli, const void *values, int argc, char *
 
 	(void)values;
 	(void)argc;
-	return find_and_change(&change, argv[0]);
+	return freeze_or_thaw(&change, argv[0], false);
 }
 
 const struct sl_command sl_cmd_sandbox_policy = {
@@ -222,6 +246,9 @@ const struct sl_command sl_cmd_sandbox_freeze = {
 	.name = "freeze",
 	.summary = "deny all, until it is thawed",
 	.synopsis = "ID|NAME|CGROUP",
+	.details =
+		"Of a sandbox of the agent's the processes are frozen instead (cgroup.freeze), once\n"
+		"their held calls are answered, and their connections stay.",
 	.run = sandbox_freeze,
 	.min_args = 1,
 	.max_args = 1,
