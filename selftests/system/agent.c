@@ -301,16 +301,20 @@ void box_make(struct box *box, const struct sl_filter_options *filter, const cha
 
 static struct json_object *attach_params(struct box *box, const char *policy, const char *options)
 {
-	struct json_object *params = json_object_new_object();
+	struct json_object *params = json_object_new_object(), *wanted;
 
+	wanted = options ? json_tokener_parse(options) : json_object_new_object();
+	cr_assert_not_null(wanted, "%s", options);
+	/* A test that is slow is not to lose its sessions. */
+	if (!json_object_object_get_ex(wanted, "silence_ms", NULL))
+		json_object_object_add(wanted, "silence_ms", json_object_new_int(600000));
+	json_object_object_add(params, "options", wanted);
 	json_object_object_add(params, "key", json_object_new_string(box->key));
 	json_object_object_add(params, "epoch", json_object_new_int64(++box->epoch));
 	json_object_object_add(params, "cgroup", json_object_new_string(box->cgroup));
 	json_object_object_add(params, "policy", json_object_new_string(policy));
 	if (box->listener >= 0)
 		json_object_object_add(params, "listener_fd", json_object_new_int(0));
-	if (options)
-		json_object_object_add(params, "options", json_tokener_parse(options));
 	return params;
 }
 

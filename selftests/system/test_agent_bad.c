@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -245,7 +246,7 @@ Test(agent_bad, each_client_fails_alone)
 	_cleanup_fd_ int half = -1, unread = -1;
 
 	box_make(&witness, NULL, NULL);
-	box_attach(&witness, agent_policy(false, 1), "{\"silence_ms\": 60000}");
+	box_attach(&witness, agent_policy(false, 1), NULL);
 	garbage();
 	expect_alive("garbage");
 	half = agent_socket();
@@ -293,4 +294,34 @@ Test(agent_bad, second_agent)
 	refuse_second(socket, agent.state, set, "has the state directory");
 	refuse_second(socket, state, agent.set, "has the set");
 	cr_expect_eq(agent_worker(), worker);
+}
+
+/* What systemd is told (sd_notify(3)). */
+Test(agent_bad, service_manager)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	static const char *const expected[] = { "READY=1", "WATCHDOG=1", "WATCHDOG=1" };
+	char text[64];
+	ssize_t n;
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/notify", agent.dir);
+	cr_assert_eq(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+	agent_worker();
+	cr_expect_eq(agent_end(SIGTERM), 0);
+	setenv("NOTIFY_SOCKET", at.sun_path, 1);
+	setenv("WATCHDOG_USEC", "100000", 1);
+	agent_start();
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++) {
+		n = recv(fd, text, sizeof(text) - 1, 0);
+		cr_assert_gt(n, 0);
+		text[n] = '\0';
+		cr_expect_str_eq(text, expected[i]);
+	}
+	cr_expect_eq(agent_end(SIGTERM), 0);
+	do {
+		n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+		cr_assert_gt(n, 0, "STOPPING=1 is missing");
+		text[n] = '\0';
+	} while (strcmp(text, "STOPPING=1") != 0);
 }

@@ -349,6 +349,28 @@ Test(agent_session, watch)
 	sl_control_free(&watcher);
 }
 
+static void write_policy(const char *path, const char *text)
+{
+	_cleanup_file_ FILE *file = fopen(path, "we");
+
+	cr_assert_not_null(file);
+	cr_assert_geq(fputs(text, file), 0);
+}
+
+struct denied {
+	const struct box *box;
+	unsigned int port;
+	int server;
+};
+
+static bool is_denied(void *arg)
+{
+	const struct denied *denied = arg;
+
+	held_accepted(denied->server);
+	return connect_more(denied->box, denied->port) && !held_accepted(denied->server);
+}
+
 /* Another policy comes into force whole or not at all. */
 Test(agent_session, update_policy)
 {
@@ -356,6 +378,7 @@ Test(agent_session, update_policy)
 	int server = held_server(&port);
 	struct json_object *params = json_object_new_object(), *reply;
 	struct sl_err err = {};
+	char file[PATH_MAX];
 	struct box box;
 
 	box_make(&box, NULL, NULL);
@@ -367,7 +390,9 @@ Test(agent_session, update_policy)
 	json_object_put(reply);
 	cr_expect_neq(connect_more(&box, port), 0);
 	cr_expect_eq(held_accepted(server), 0);
+	snprintf(file, sizeof(file), "%s/policy.yaml", agent.dir);
 	json_object_object_add(params, "policy", json_object_new_string(agent_policy(false, port)));
+	json_object_object_add(params, "policy_name", json_object_new_string(file));
 	cr_expect_eq(sl_control_call(box.control, "io.sluice.UpdatePolicy", params, NULL, &reply,
 				     &err),
 		     0, "%s", err.text);
@@ -381,6 +406,13 @@ Test(agent_session, update_policy)
 	reply = box_show(&box);
 	cr_expect(json_object_get_boolean(json_at(reply, "enforced")), "%s",
 		  json_object_to_json_string(reply));
+	json_object_put(reply);
+	/* The file has another one by now. */
+	write_policy(file, agent_policy(false, 1));
+	cr_assert_eq(kill(agent.pid, SIGHUP), 0);
+	cr_expect(eventually(is_denied, &(struct denied){ &box, port, server }));
+	reply = box_show(&box);
+	cr_expect_str_eq(json_text(reply, "policy"), file);
 	json_object_put(reply);
 	close(server);
 	box_free(&box);

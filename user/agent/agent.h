@@ -61,9 +61,10 @@ struct sl_box {
 	int64_t refresh_ms; /* names, next; -1: it has none */
 	int64_t drain_ms;   /* a drain is waited for until then; -1: none */
 	uint32_t drain_serial;
-	bool frozen;  /* cgroup.freeze was written */
-	bool leaving; /* is being detached */
-	bool unsaved; /* it could not be stored: again at the next tick */
+	bool frozen;           /* cgroup.freeze was written */
+	unsigned int changing; /* jobs that load a policy */
+	bool leaving;          /* is being detached */
+	bool unsaved;          /* it could not be stored: again at the next tick */
 	struct sl_conditions conditions;
 };
 

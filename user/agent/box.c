@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <bpf/bpf.h>
+
 #include "agent/agent.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -89,7 +91,7 @@ void sl_agent_box_use(struct sl_agent *agent, unsigned int row, struct sl_use *u
 	sl_use_put(&box->use);
 	box->use = use;
 	box->policy_id = policy_id;
-	box->refresh_ms = use && sl_apply_has_names(use->apply)
+	box->refresh_ms = use && use->apply && sl_apply_has_names(use->apply)
 				  ? sl_monotonic_ms() + SL_NAMES_REFRESH_MS
 				  : -1;
 }
@@ -136,26 +138,13 @@ void sl_agent_report(struct sl_agent *agent, unsigned int row,
 	sl_agent_tell(agent, row, false);
 }
 
-struct match {
-	unsigned int id;
-	uint64_t cgroup_id;
-};
-
-static int is_match(const struct sl_sandbox *sandbox, void *arg)
-{
-	const struct match *match = arg;
-
-	return (!match->id || sandbox->id == match->id) && sandbox->cgroup_id == match->cgroup_id
-		       ? (int)sandbox->id
-		       : 0;
-}
-
 unsigned int sl_agent_sandbox(struct sl_set *set, unsigned int id, uint64_t cgroup_id)
 {
-	struct match match = { id, cgroup_id };
-	int found = sl_sandbox_each(set, is_match, &match);
+	__u32 found;
 
-	return found > 0 ? (unsigned int)found : 0;
+	if (bpf_map_lookup_elem(sl_set_map_fd(set, SL_MAP_CGROUPS), &cgroup_id, &found))
+		return 0;
+	return !id || found == id ? found : 0;
 }
 
 /* NULL: it is enforced. Else the reason as a word; the message says more. */
@@ -178,7 +167,8 @@ static const char *why_not(struct sl_agent *agent, unsigned int row, const char 
 	    sl_guard_read(set->set, record->sandbox, &guard) || !guard.policy)
 		return "Detached";
 	*message = "somebody else has loaded a policy, or the agent's copy is lost";
-	if (!box || !box->use || box->policy_id != guard.policy)
+	/* While another one is being loaded, it may be in force and not noted yet. */
+	if (!box || !box->use || (!box->changing && box->policy_id != guard.policy))
 		return "OtherPolicy";
 	return NULL;
 }

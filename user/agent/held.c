@@ -45,8 +45,7 @@ static bool at_once(void *ctx, uint64_t tag, enum sl_call_kind kind)
 	(void)kind;
 	pthread_mutex_lock(&held->lock);
 	row = sl_htab_get(held->rows, &tag);
-	plain = !row || ((!row->now || !sl_apply_files(row->now->apply)) &&
-			 (!row->next || !sl_apply_files(row->next->apply)));
+	plain = !row || (!sl_use_files(row->now) && !sl_use_files(row->next));
 	pthread_mutex_unlock(&held->lock);
 	return plain;
 }
@@ -76,7 +75,7 @@ static void prepare(struct sl_held *held, const struct sl_use *use, const struct
 		.set = use->set->set,
 		.sandbox = use->sandbox,
 		.members = use->set->members,
-		.files = sl_apply_files(use->apply),
+		.files = sl_use_files(use),
 	};
 
 	if (call->kind == SL_HELD_SOCKET) {

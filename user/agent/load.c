@@ -14,7 +14,9 @@ static int on_ready(void *arg, __u32 policy_id, struct sl_err *err)
 
 	if (ret)
 		return sl_err_sys(err, -ret, "can't name the copy of the policy");
-	sl_held_next(load->held, load->tag, load->use);
+	/* One that looks at no files is nothing to ask, and will be trimmed. */
+	if (sl_apply_needs_files(load->use->apply))
+		sl_held_next(load->held, load->tag, load->use);
 	return 0;
 }
 
@@ -53,6 +55,10 @@ int sl_load_into(struct sl_load *load, struct sl_agent_set *set, unsigned int sa
 	if (ret)
 		return ret;
 	ret = sl_apply_load(load->use->apply, set->set, sandbox, load->mode, &load->policy_id, err);
+	if (!ret && !sl_apply_needs_files(load->use->apply)) {
+		sl_use_trim(load->use);
+		sl_held_next(load->held, load->tag, load->use);
+	}
 	sl_held_switch(load->held, load->tag, !ret);
 	if (ret)
 		return ret;

@@ -137,6 +137,7 @@ static struct sl_use *adopt_policy(struct sl_agent *agent, unsigned int row,
 		return NULL;
 	}
 	apply = NULL;
+	sl_use_trim(use);
 	return use;
 }
 

@@ -76,6 +76,7 @@ static void done(struct sl_job *job)
 
 	if (job->dropped)
 		return;
+	agent->boxes[u->row]->changing--;
 	if (u->ret) {
 		sl_copies_clean(agent->copies, u->load.key, agent->boxes[u->row]->policy_id);
 		sl_log_warning("sandbox %u: its policy stays as it was: %s", u->sandbox,
@@ -127,6 +128,7 @@ static int begin(struct sl_agent *agent, unsigned int row, uint64_t conn, char *
 	};
 	memcpy(u->load.key, record->key, sizeof(u->load.key));
 	u->job = (struct sl_job){ .key = row, .run = run, .done = done };
+	agent->boxes[row]->changing++;
 	sl_work_add(agent->work, &u->job);
 	return 0;
 }

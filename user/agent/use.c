@@ -56,6 +56,17 @@ int sl_use_new(struct sl_use **out, struct sl_agent_set *set, struct sl_apply *a
 	return 0;
 }
 
+void sl_use_trim(struct sl_use *use)
+{
+	if (!sl_apply_needs_files(use->apply) && !sl_apply_has_names(use->apply))
+		sl_apply_free(&use->apply);
+}
+
+struct sl_files *sl_use_files(const struct sl_use *use)
+{
+	return use && use->apply ? sl_apply_files(use->apply) : NULL;
+}
+
 struct sl_use *sl_use_get(struct sl_use *use)
 {
 	if (use)

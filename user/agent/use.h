@@ -30,12 +30,16 @@ struct sl_use {
 	atomic_uint count;
 	struct sl_agent_set *set;
 	unsigned int sandbox;
-	struct sl_apply *apply;
+	struct sl_apply *apply; /* NULL: it has neither names nor files to be looked at */
 };
 
 /* -ENOMEM, and `apply` stays the caller's. */
 int sl_use_new(struct sl_use **out, struct sl_agent_set *set, struct sl_apply *apply,
 	       unsigned int sandbox);
+/* Once the policy is in force: gives up what nobody will ask for. Before others have it. */
+void sl_use_trim(struct sl_use *use);
+/* What held calls are looked at by, NULL: they need not be. */
+struct sl_files *sl_use_files(const struct sl_use *use);
 struct sl_use *sl_use_get(struct sl_use *use); /* NULL is NULL */
 void sl_use_put(struct sl_use **use);
 
