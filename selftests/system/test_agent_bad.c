@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "broker/caps.h"
 #include "kernel/cgroup.h"
 #include "system/agent.h"
 #include "system/cli.h"
@@ -281,6 +282,23 @@ static void refuse_second(const char *socket, const char *state, const char *set
 	cli_free(&cli);
 }
 
+static uint64_t effective(pid_t pid)
+{
+	_cleanup_file_ FILE *file = NULL;
+	char path[64], line[256];
+	uint64_t caps = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "CapEff: %lx", &caps) == 1)
+			return caps;
+	}
+	cr_assert_fail("no CapEff");
+	return 0;
+}
+
 /* A second agent in one of the places of the first. */
 Test(agent_bad, second_agent)
 {
@@ -290,6 +308,10 @@ Test(agent_bad, second_agent)
 	snprintf(socket, sizeof(socket), "%s/other.sock", agent.dir);
 	snprintf(state, sizeof(state), "%s/other", agent.dir);
 	snprintf(set, sizeof(set), "%sx", agent.set);
+	/* It has what it uses, and no more. */
+	cr_expect_neq(effective(worker), 0);
+	cr_expect_eq(effective(worker) & ~sl_caps_mediating(), 0);
+	cr_expect_eq(effective(agent.pid) & ~sl_caps_mediating(), 0);
 	refuse_second(agent.socket, state, set, "has the socket");
 	refuse_second(socket, agent.state, set, "has the state directory");
 	refuse_second(socket, state, agent.set, "has the set");

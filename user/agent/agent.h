@@ -10,7 +10,7 @@
  *	effects.c	what the steps of session/session.h ask for
  *	start.c		adopting what the worker before has left
  *	methods.c	the methods, and those that do little
- *	attach.c, update.c, detach.c, show.c, watch.c, resolve.c	the others
+ *	attach.c, update.c, detach.c, report.c, show.c, watch.c, resolve.c	the others
  *
  * Rules
  * 1. Only the loop touches what is in here, but for what is said to be for any thread.
@@ -82,7 +82,7 @@ struct sl_agent {
 	uint64_t last_conn, answering; /* 0: none */
 	struct sl_box *boxes[SL_RECORDS_MAX];
 	int epoll, signals;
-	int64_t tick_ms;
+	int64_t tick_ms, look_ms;
 	uint32_t watchdog_ms; /* 0: none */
 	int64_t watchdog_next_ms;
 	struct sl_decisions *decisions;
@@ -190,6 +190,7 @@ void sl_method_attach(struct sl_request *request, void *ctx);
 void sl_method_plan(struct sl_request *request, void *ctx);
 void sl_method_update(struct sl_request *request, void *ctx);
 void sl_method_detach(struct sl_request *request, void *ctx);
+void sl_method_report(struct sl_request *request, void *ctx);
 void sl_method_list(struct sl_request *request, void *ctx);
 void sl_method_show(struct sl_request *request, void *ctx);
 void sl_method_status(struct sl_request *request, void *ctx);

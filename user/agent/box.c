@@ -199,12 +199,19 @@ bool sl_agent_enforced(struct sl_agent *agent, unsigned int row)
 
 int sl_agent_row(const struct sl_agent *agent, uint64_t sandbox, unsigned int *row)
 {
+	int ret = -ENOENT;
+
 	for (unsigned int at = 0, found; sl_record_next(agent->records, &at, &found);) {
-		if (sl_record_state(agent->records, found) >= SL_RECORD_LIVE &&
-		    sl_record_at(agent->records, found)->sandbox == sandbox) {
-			*row = found;
+		enum sl_record_state state = sl_record_state(agent->records, found);
+
+		if (state < SL_RECORD_LIVE ||
+		    sl_record_at(agent->records, found)->sandbox != sandbox)
+			continue;
+		*row = found;
+		ret = 0;
+		/* That of one that is over may be another's by now, if somebody detached it. */
+		if (state != SL_RECORD_ENDED)
 			return 0;
-		}
 	}
-	return -ENOENT;
+	return ret;
 }

@@ -29,7 +29,8 @@ static void write_cgroup(struct sl_agent *agent, unsigned int row, int fd, const
 /* Those who wait for a freeze of the row: it is done, or it is not wanted any longer. */
 static void answer_freezes(struct sl_agent *agent, unsigned int row, bool done)
 {
-	const struct sl_err err = { .code = ECANCELED, .text = "it was thawed meanwhile" };
+	const struct sl_err err = { .code = ECANCELED,
+				    .text = "it was thawed or killed meanwhile" };
 	struct sl_request *request;
 	struct sl_conn *conn;
 
@@ -224,6 +225,8 @@ static void carry_out(struct sl_agent *agent, unsigned int row, const struct sl_
 		break;
 	case SL_EFFECT_KILL:
 		write_cgroup(agent, row, agent->boxes[row]->kill, "1", "kill");
+		agent->boxes[row]->drain_ms = -1;
+		answer_freezes(agent, row, false);
 		break;
 	case SL_EFFECT_SAVE:
 		sl_agent_save(agent, row);

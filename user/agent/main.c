@@ -9,6 +9,7 @@
 #include "agent/worker.h"
 #include "base/log.h"
 #include "base/start.h"
+#include "broker/caps.h"
 #include "cli/command.h"
 #include "kernel/feature.h"
 
@@ -97,6 +98,8 @@ static int run(struct sl_cli *cli, const void *values, int argc, char **argv)
 		return ret;
 	wanted.listener = place.listener;
 	ret = check_set(cli->set_dir, &cli->err);
+	/* From here on, of the keeper and its workers: nothing is mounted or made any more. */
+	ret = ret ?: sl_caps_keep(sl_caps_mediating(), &cli->err);
 	ret = ret ?: keep(&wanted, &cli->err);
 	sl_place_leave(&place);
 	if (!ret)

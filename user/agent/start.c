@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "kernel/cgroup.h"
 
 /* --- what is stored --- */
 
@@ -195,10 +196,12 @@ static void check_listener(struct sl_agent *agent, unsigned int row)
 	const struct sl_record *record = sl_record_at(agent->records, row);
 	const struct sl_box *box = agent->boxes[row];
 	const struct sl_condition *before = sl_conditions_find(&box->conditions, lost.type);
+	bool populated = false;
 
 	/* Of one whose last task has gone nothing is missed. */
 	if (record->listener && !sl_held_known(agent->held, record->listener) &&
-	    !sl_keeper_generation(agent->link) && box->freeze >= 0 && !before)
+	    !sl_keeper_generation(agent->link) && box->freeze >= 0 && !before &&
+	    !sl_cgroup_populated(record->cgroup, &populated) && populated)
 		sl_agent_report(agent, row, &lost);
 }
 

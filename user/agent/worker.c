@@ -15,6 +15,7 @@
 
 #define THREADS 4
 #define TICK_MS 1000
+#define LOOK_MS 10000 /* whether all that is attached still enforces */
 
 /*
  * So many rounds of reading are enough for all that has arrived to be read once, whoever
@@ -49,6 +50,12 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 	sl_held_tick(agent->held);
 	log_decisions(agent);
 	sl_agent_save_again(agent);
+	if (now_ms < agent->look_ms)
+		return;
+	/* Somebody may have detached one, or put another cgroup or policy in its place. */
+	agent->look_ms = now_ms + LOOK_MS;
+	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);)
+		(void)sl_agent_enforced(agent, row);
 }
 
 static void watchdog(struct sl_agent *agent, int64_t now_ms)

@@ -72,16 +72,15 @@ int sl_caps_unbound(struct sl_err *err)
 	return 0;
 }
 
-int sl_caps_drop(struct sl_err *err)
+int sl_caps_keep(uint64_t bits, struct sl_err *err)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
-	uint64_t bits = sl_caps_undoing();
 
 	if (syscall(SYS_capget, &header, data))
 		return sl_err_sys(err, errno, "can't read the capabilities");
 	for (size_t i = 0; i < ARRAY_SIZE(data); i++) {
-		uint32_t keep = ~(uint32_t)(bits >> (32 * i));
+		uint32_t keep = (uint32_t)(bits >> (32 * i));
 
 		data[i].effective &= keep;
 		data[i].permitted &= keep;
@@ -93,4 +92,29 @@ int sl_caps_drop(struct sl_err *err)
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) && errno != EINVAL)
 		return sl_err_sys(err, errno, "can't clear the ambient capabilities");
 	return 0;
+}
+
+int sl_caps_drop(struct sl_err *err)
+{
+	return sl_caps_keep(~sl_caps_undoing(), err);
+}
+
+uint64_t sl_caps_mediating(void)
+{
+	static const unsigned int caps[] = {
+		CAP_BPF,
+		CAP_PERFMON,
+		CAP_NET_ADMIN,
+		CAP_SYS_ADMIN,       /* maps by their ids, iterators, all of it before 5.8 */
+		CAP_SYS_RESOURCE,    /* memory of maps before 5.11 */
+		CAP_SYS_PTRACE,      /* arguments of held calls, files of /proc/PID */
+		CAP_DAC_READ_SEARCH, /* files that are executed, whoever may read them */
+		CAP_DAC_OVERRIDE,    /* files of cgroups, whoever they were given to */
+		CAP_KILL,            /* whether a client still lives */
+	};
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++)
+		bits |= 1ULL << caps[i];
+	return bits;
 }

@@ -20,4 +20,10 @@ int sl_caps_unbound(struct sl_err *err);
 /* From the effective, permitted and inheritable sets; the ambient set becomes empty. */
 int sl_caps_drop(struct sl_err *err);
 
+/* Keeps these alone, as far as they are there, in all of those sets. */
+int sl_caps_keep(uint64_t bits, struct sl_err *err);
+
+/* What mediating needs: programs, maps and links; tasks of held calls, and their files. */
+uint64_t sl_caps_mediating(void);
+
 #endif
