@@ -156,6 +156,9 @@ int agent_socket(void)
 }
 
 static struct json_object *params_of(const char *fmt, va_list args)
+	__attribute__((format(printf, 1, 0)));
+
+static struct json_object *params_of(const char *fmt, va_list args)
 {
 	struct json_object *json;
 	char text[8192];

@@ -260,6 +260,7 @@ Test(agent_bad, each_client_fails_alone)
 	wrong_descriptors();
 	expect_alive("wrong descriptors");
 	unread = never_reads();
+	cr_assert_geq(unread, 0);
 	expect_alive("a client that does not read");
 	strangers();
 	expect_alive("strangers");

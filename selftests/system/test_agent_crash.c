@@ -62,6 +62,18 @@ static unsigned int restarts(void)
 	return n;
 }
 
+static bool no_listeners(void *arg)
+{
+	struct sl_control *control = agent_connect();
+	struct json_object *status = agent_call(control, "Status", "{}");
+	unsigned int n = (unsigned int)json_object_get_uint64(json_at(status, "listeners"));
+
+	(void)arg;
+	json_object_put(status);
+	sl_control_free(&control);
+	return !n;
+}
+
 /*
  * 1,000 clients, 250 at a time, of which each one's connect() is held, under a policy whose
  * binary somebody has to look at; workers are killed meanwhile. Each is answered, by the policy.
@@ -108,6 +120,10 @@ static void connect_and_kill(bool allowed)
 	sl_control_free(&control);
 	close(server);
 	box_free(&box);
+	/* With its last task, a listener is nobody's any more: neither the worker's nor the keeper's. */
+	cr_expect(eventually(no_listeners, NULL));
+	kill(agent_worker(), SIGKILL);
+	cr_expect(eventually(no_listeners, NULL));
 }
 
 Test(agent_crash, workers_killed_with_calls_in_hand)
@@ -130,7 +146,7 @@ static void await_clients(int server, unsigned int count)
 
 static void address_of(int fd, char *out, size_t size, unsigned int *port)
 {
-	struct sockaddr_in addr;
+	struct sockaddr_in addr = { .sin_port = 0 };
 	socklen_t len = sizeof(addr);
 
 	cr_assert_eq(getpeername(fd, (struct sockaddr *)&addr, &len), 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* S1, S2, S4, S5, S6: sessions with sluiced, as a runtime sees them. */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -199,6 +200,13 @@ static void report_refused_again_and_again(void)
 	log = agent_log();
 	/* When it came, when it was a warning, when an error. */
 	cr_expect_eq(text_count(log, "Upload is False"), 3, "%s", log);
+	/* What the agent says itself is not a client's to say. */
+	cr_expect_eq(sl_control_call(box.control, "io.sluice.Report",
+				     json_tokener_parse("{\"type\": \"Enforced\", \"status\": "
+							"\"True\", \"reason\": \"Mine\"}"),
+				     NULL, &session, NULL),
+		     -EREMOTEIO);
+	json_object_put(session);
 	/* What a client says adds no line. */
 	cr_expect_eq(text_count(log, "\n999"), 0);
 	free(log);
@@ -363,6 +371,16 @@ struct denied {
 	int server;
 };
 
+/* The agent's log has each kind of denial, with its count. */
+static bool is_logged(void *arg)
+{
+	char *log = agent_log();
+	bool found = strstr(log, arg);
+
+	free(log);
+	return found;
+}
+
 static bool is_denied(void *arg)
 {
 	const struct denied *denied = arg;
@@ -390,6 +408,8 @@ Test(agent_session, update_policy)
 	json_object_put(reply);
 	cr_expect_neq(connect_more(&box, port), 0);
 	cr_expect_eq(held_accepted(server), 0);
+	snprintf(file, sizeof(file), "deny tcp > 127.0.0.1:%u reserved-address", port);
+	cr_expect(eventually(is_logged, file));
 	snprintf(file, sizeof(file), "%s/policy.yaml", agent.dir);
 	json_object_object_add(params, "policy", json_object_new_string(agent_policy(false, port)));
 	json_object_object_add(params, "policy_name", json_object_new_string(file));

@@ -225,19 +225,19 @@ void sl_held_adopt(struct sl_held *held,
 
 	while (sl_keeper_inherited(held->link, &at, &fd, &tag)) {
 		_cleanup_(sl_use_put) struct sl_use *use = NULL;
-		_cleanup_fd_ int listener = fd;
 
 		if (!use_of(ctx, tag, &use)) {
 			sl_keeper_drop(held->link, tag);
+			close(fd);
 			continue;
 		}
 		/* Without a row its calls go on: the guard denies what needs more. */
 		if (add_row(held, tag, use))
 			sl_log_error("no memory for the policy of a listener");
-		if (sl_broker_add(held->broker, listener, tag, &err))
+		if (sl_broker_add(held->broker, fd, tag, &err)) {
 			sl_log_err(SL_LOG_ERROR, &err);
-		else
-			listener = -1;
+			close(fd);
+		}
 	}
 }
 

@@ -29,7 +29,7 @@
 struct sl_held;
 
 int sl_held_new(struct sl_held **out, struct sl_keeper_link *link, struct sl_err *err);
-void sl_held_free(struct sl_held **held);
+void sl_held_free(struct sl_held **out);
 
 /*
  * Takes what the keeper holds. `use_of` gives the policy (counted) of a tag, NULL: none;

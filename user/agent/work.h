@@ -32,7 +32,7 @@ struct sl_job {
 
 /* -ENOMEM, -EAGAIN (threads), -errno of eventfd(2). */
 int sl_work_new(struct sl_work **out, unsigned int threads);
-void sl_work_free(struct sl_work **work);
+void sl_work_free(struct sl_work **out);
 
 int sl_work_fd(const struct sl_work *work);
 void sl_work_add(struct sl_work *work, struct sl_job *job);
