@@ -402,3 +402,49 @@ Test(control, nobody_listens)
 	cr_expect_not_null(strstr(err.hint, "sluiced"));
 	cr_expect_null(control);
 }
+
+/* Who is not accepted from has a full socket: that ends by itself, waiting or not. */
+Test(control, socket_is_full)
+{
+	struct sl_control *control = NULL, *waiting[64] = {};
+	struct sl_err err = {};
+	size_t count = 0;
+	int ret;
+
+	make((struct sl_server_options){});
+	while (!(ret = sl_control_connect(&waiting[count], path, 0, &err)))
+		cr_assert_lt(++count, ARRAY_SIZE(waiting));
+	cr_expect_eq(ret, -EAGAIN, "%s", err.text);
+	cr_expect_eq(sl_control_connect(&control, path, 20, &err), -EAGAIN, "%s", err.text);
+	cr_expect_null(control);
+	for (size_t i = 0; i < count; i++)
+		sl_control_free(&waiting[i]);
+}
+
+/* A call that the peer does not take at once goes out bit by bit, and is answered. */
+Test(control, nothing_is_waited_for)
+{
+	size_t size = 3 << 20;
+	_cleanup_free_ char *filler = calloc(1, size + 1);
+	struct sl_control *control = NULL;
+	struct json_object *reply = NULL;
+	struct sl_err err = {};
+	bool more, pending = false;
+	int ret;
+
+	make((struct sl_server_options){});
+	memset(filler, 'x', size);
+	cr_assert_eq(sl_control_connect(&control, path, 0, &err), 0, "%s", err.text);
+	cr_assert_eq(sl_control_begin(control, "io.test.Echo", text_of("text", filler), NULL, &err),
+		     0, "%s", err.text);
+	while ((ret = sl_control_next(control, 0, &reply, &more, &err)) == -EAGAIN) {
+		pending |= (sl_control_events(control) & POLLOUT) != 0;
+		serve();
+	}
+	cr_assert_eq(ret, 0, "%s", err.text);
+	cr_expect(pending);
+	cr_expect_eq(sl_control_events(control), POLLIN);
+	cr_expect_str_eq(json_object_get_string(json_object_object_get(reply, "text")), filler);
+	json_object_put(reply);
+	sl_control_free(&control);
+}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 #include "base/cleanup.h"
@@ -51,6 +52,8 @@ void sl_control_free(struct sl_control **control)
 int sl_control_connect(struct sl_control **out, const char *path, int timeout_ms,
 		       struct sl_err *err)
 {
+	const struct timeval limit = { .tv_sec = timeout_ms / 1000,
+				       .tv_usec = (suseconds_t)(timeout_ms % 1000) * 1000 };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	_cleanup_fd_ int fd = -1;
 	int ret;
@@ -58,9 +61,12 @@ int sl_control_connect(struct sl_control **out, const char *path, int timeout_ms
 	if (strlen(path) >= sizeof(addr.sun_path))
 		return sl_err_set(err, ENAMETOOLONG, "the socket's path '%s' is too long", path);
 	strcpy(addr.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (timeout_ms ? 0 : SOCK_NONBLOCK), 0);
 	if (fd < 0)
 		return sl_err_sys(err, errno, "can't make a socket");
+	/* A socket that nobody accepts from is full some day: then connect() would wait. */
+	if (timeout_ms > 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)))
+		return sl_err_sys(err, errno, "can't limit the time of a socket");
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		ret = sl_err_sys(err, errno, "can't reach the agent at '%s'", path);
 		return ret == -ENOENT || ret == -ECONNREFUSED
@@ -79,10 +85,16 @@ int sl_control_fd(const struct sl_control *control)
 	return sl_wire_fd(control->wire);
 }
 
-/* Until the socket is ready; 0, -ETIMEDOUT or -errno. `until` < 0: for ever. */
-static int wait_for(const struct sl_control *control, short events, int64_t until)
+short sl_control_events(const struct sl_control *control)
 {
-	struct pollfd pollfd = { .fd = sl_wire_fd(control->wire), .events = events };
+	return sl_wire_queued(control->wire) ? POLLIN | POLLOUT : POLLIN;
+}
+
+/* Until the socket is ready; 0, -ETIMEDOUT or -errno. `until` < 0: for ever. */
+static int wait_for(const struct sl_control *control, int64_t until)
+{
+	struct pollfd pollfd = { .fd = sl_wire_fd(control->wire),
+				 .events = sl_control_events(control) };
 
 	for (;;) {
 		int64_t left = until < 0 ? -1 : until - sl_monotonic_ms();
@@ -121,19 +133,37 @@ static struct json_object *call_new(const char *method, struct json_object *para
 	return call;
 }
 
-static int send_call(struct sl_control *control, const char *method, struct json_object *parameters,
-		     bool more, const struct sl_fds *fds, struct sl_err *err)
+static int flush(struct sl_control *control)
 {
-	int64_t until = deadline(control->timeout_ms);
+	int ret = sl_wire_queued(control->wire) ? sl_wire_flush(control->wire) : 0;
+
+	return ret == -EAGAIN ? 0 : ret;
+}
+
+static int begin(struct sl_control *control, const char *method, struct json_object *parameters,
+		 bool more, const struct sl_fds *fds, struct sl_err *err)
+{
 	struct json_object *call = call_new(method, parameters, more);
 	int ret = call ? sl_wire_put(control->wire, call, fds) : -ENOMEM;
 
 	json_object_put(call);
-	while (!ret && (ret = sl_wire_flush(control->wire)) == -EAGAIN)
-		ret = wait_for(control, POLLOUT, until);
+	ret = ret ?: flush(control);
 	return ret ? sl_err_sys(err, -ret, "can't call %s", method) : 0;
 }
 
+int sl_control_begin(struct sl_control *control, const char *method, struct json_object *parameters,
+		     const struct sl_fds *fds, struct sl_err *err)
+{
+	return begin(control, method, parameters, false, fds, err);
+}
+
+int sl_control_more(struct sl_control *control, const char *method, struct json_object *parameters,
+		    struct sl_err *err)
+{
+	return begin(control, method, parameters, true, NULL, err);
+}
+
+/* Sends what is left of a call as well: the answer comes after that. */
 static int receive(struct sl_control *control, int64_t until, struct json_object **out)
 {
 	struct sl_fds fds = { .count = 0 };
@@ -142,7 +172,7 @@ static int receive(struct sl_control *control, int64_t until, struct json_object
 	while ((ret = sl_wire_next(control->wire, out, &fds)) == -EAGAIN) {
 		ret = sl_wire_fill(control->wire);
 		if (ret == -EAGAIN)
-			ret = wait_for(control, POLLIN, until);
+			ret = flush(control) ?: wait_for(control, until);
 		if (ret)
 			return ret;
 	}
@@ -189,7 +219,7 @@ int sl_control_call(struct sl_control *control, const char *method, struct json_
 		    const struct sl_fds *fds, struct json_object **reply, struct sl_err *err)
 {
 	bool more;
-	int ret = send_call(control, method, parameters, false, fds, err);
+	int ret = begin(control, method, parameters, false, fds, err);
 
 	if (ret)
 		return ret;
@@ -198,12 +228,6 @@ int sl_control_call(struct sl_control *control, const char *method, struct json_
 		return sl_err_set(err, ETIMEDOUT, "no answer to %s within %d ms", method,
 				  control->timeout_ms);
 	return ret;
-}
-
-int sl_control_more(struct sl_control *control, const char *method, struct json_object *parameters,
-		    struct sl_err *err)
-{
-	return send_call(control, method, parameters, true, NULL, err);
 }
 
 const char *sl_control_error(const struct sl_control *control)
