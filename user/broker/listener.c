@@ -74,6 +74,12 @@ static int send_number(int sock, const struct sl_err *result, int listener)
 	return n < 0 ? -errno : 0;
 }
 
+void sl_handoff_fail(struct sl_handoff *h, const struct sl_err *cause)
+{
+	sl_fd_send(h->child, cause, sizeof(*cause), -1);
+	sl_handoff_end(h);
+}
+
 int sl_handoff_give(struct sl_handoff *h, const struct sl_filter *filter, unsigned long flags,
 		    struct sl_err *err)
 {

@@ -39,6 +39,9 @@ void sl_handoff_end(struct sl_handoff *h);
 int sl_handoff_give(struct sl_handoff *h, const struct sl_filter *filter, unsigned long flags,
 		    struct sl_err *err);
 
+/* In the child, in place of give: why it can't get that far. Ends its *h. */
+void sl_handoff_fail(struct sl_handoff *h, const struct sl_err *cause);
+
 /*
  * In the parent: *listener is the caller's, close-on-exec, checked to be a listener; -1
  * when the filter has none. -ETIMEDOUT, -ECHILD (the child ended), -EBADMSG (something

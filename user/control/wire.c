@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 
-#define MESSAGE_DEFAULT (4UL << 20)
 #define QUEUE_DEFAULT (1UL << 20)
 #define READ_SIZE 16384
 
@@ -46,7 +45,7 @@ int sl_wire_new(struct sl_wire **out, int fd, const struct sl_wire_limits *limit
 	if (limits)
 		wire->limits = *limits;
 	if (!wire->limits.message)
-		wire->limits.message = MESSAGE_DEFAULT;
+		wire->limits.message = SL_WIRE_MESSAGE;
 	if (!wire->limits.queue)
 		wire->limits.queue = QUEUE_DEFAULT;
 	STAILQ_INIT(&wire->queue);

@@ -27,13 +27,14 @@
 
 #include "base/fds.h"
 
-#define SL_WIRE_DEPTH 32 /* of nested objects and arrays */
+#define SL_WIRE_DEPTH 32            /* of nested objects and arrays */
+#define SL_WIRE_MESSAGE (4UL << 20) /* bytes of one that is received, by default */
 
 struct sl_wire;
 
 /* Bytes; 0 is the default. */
 struct sl_wire_limits {
-	size_t message; /* received, without its NUL (4 MiB) */
+	size_t message; /* received, without its NUL (SL_WIRE_MESSAGE) */
 	size_t queue;   /* that the peer has not read (1 MiB); one message always fits */
 };
 
