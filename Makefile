@@ -5,6 +5,7 @@
 #
 # What is built how:	mk/bpf.mk	the BPF object and its skeleton
 #			mk/user.mk	library, sluice, sluice-bench
+#			mk/lib.mk	libsluice and the example that uses it
 #			mk/test.mk	test runners, fuzzers, check
 #			mk/lint.mk	format and static checks
 #			mk/install.mk	install and uninstall
@@ -77,12 +78,12 @@ $(1): FORCE
 	@printf '%s\n' '$(2)' | cmp -s - $$@ || printf '%s\n' '$(2)' >$$@
 endef
 
-include mk/bpf.mk mk/user.mk mk/test.mk mk/lint.mk mk/install.mk
+include mk/bpf.mk mk/user.mk mk/lib.mk mk/test.mk mk/lint.mk mk/install.mk
 
 deps: ## Install the Debian packages that building and testing need (root)
 	@tools/deps.sh install
 
-all: $(OUT)/sluice $(OUT)/sluiced $(BENCH) ## Build sluice, sluiced and sluice-bench (default)
+all: $(OUT)/sluice $(OUT)/sluiced $(BENCH) lib $(EXAMPLE) ## Build all programs and libsluice (default)
 
 demo: deps ## Run sluice on a real workload; does its own set-up
 	@$(MAKE) $(PARALLEL) all $(if $(wildcard selftests/load/*.c),$(O)/sl-load)

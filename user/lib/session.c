@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What a runtime asks for: plan, attach, and what follows until the sandbox is gone. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/hex.h"
+#include "base/object.h"
+#include "control/wire.h"
+#include "lib/private.h"
+
+#define SILENCE_MS 10000 /* the interface's default */
+#define KEY_LEN 16
+
+/* Words of the interface, by the enums of the public header; NULL says nothing. */
+static const char *const mode_words[] = { NULL, "observe", "audit", "enforce" };
+static const char *const end_words[] = { NULL, "frozen", "continue", "kill" };
+static const char *const hold_words[] = { "auto", "exec", "connect" };
+static const char *const detach_words[] = { "refuse", "kill", "release" };
+static const char *const status_words[] = { "unknown", "true", "false" };
+
+/* Not a word of the table: what a newer header has is not silently left out. */
+static int ask_word(struct json_object *json, const char *key, const char *const *words,
+		    size_t count, unsigned int value)
+{
+	return value < count ? ask_text(json, key, words[value]) : -EINVAL;
+}
+
+#define ASK_WORD(json, key, words, value) ask_word(json, key, words, ARRAY_SIZE(words), value)
+
+static int asked(struct sl_runtime *rt, int ret)
+{
+	switch (ret) {
+	case 0:
+		return 0;
+	case -EILSEQ:
+		return sl_err_set(&rt->err, EILSEQ, "texts for the agent have to be UTF-8");
+	case -EINVAL:
+		return sl_err_set(&rt->err, EINVAL, "an argument has a value of no meaning");
+	case -E2BIG:
+		return sl_err_set(&rt->err, E2BIG, "that is more than a message has room for");
+	default:
+		return sl_err_sys(&rt->err, -ret, "can't put the call together");
+	}
+}
+
+static int check_size(struct json_object *json)
+{
+	size_t len;
+
+	if (!json_object_to_json_string_length(json, JSON_C_TO_STRING_PLAIN, &len))
+		return -ENOMEM;
+	/* The method's name goes with it. */
+	return len > SL_WIRE_MESSAGE - 1024 ? -E2BIG : 0;
+}
+
+static int ask_policy(struct json_object *json, const char *policy, const char *name)
+{
+	int ret = json ? 0 : -ENOMEM;
+
+	if (!ret && !policy)
+		ret = -EINVAL;
+	ret = ret ?: ask_text(json, "policy", policy);
+	ret = ret ?: ask_text(json, "policy_name", name);
+	return ret ?: check_size(json);
+}
+
+/* The same call, or nothing at all. */
+static int call_with(struct sl_runtime *rt, enum machine_need need, const char *method,
+		     struct json_object *parameters, int ret, struct json_object **reply)
+{
+	if (!ret)
+		return lib_call(rt, need, method, parameters, NULL, reply);
+	json_object_put(parameters);
+	return asked(rt, ret);
+}
+
+int sl_runtime_plan(struct sl_runtime *rt, const char *policy, const char *policy_name,
+		    enum sl_hold_calls hold, unsigned int *plan)
+{
+	struct json_object *parameters = json_object_new_object(), *reply;
+	int ret = ask_policy(parameters, policy, policy_name);
+
+	ret = ret ?: ASK_WORD(parameters, "hold", hold_words, hold);
+	ret = call_with(rt, MACHINE_CONNECTION, "io.sluice.Plan", parameters, ret, &reply);
+	if (ret)
+		return ret;
+	*plan = (answer_bool(reply, "exec") ? SL_PLAN_EXEC : 0) |
+		(answer_bool(reply, "connect") ? SL_PLAN_CONNECT : 0) |
+		(answer_bool(reply, "send") ? SL_PLAN_SEND : 0) |
+		(answer_bool(reply, "listen") ? SL_PLAN_LISTEN : 0) |
+		(answer_bool(reply, "strict") ? SL_PLAN_STRICT : 0);
+	json_object_put(reply);
+	return 0;
+}
+
+/* --- attach --- */
+
+static int ask_options(struct json_object *json, const struct sl_runtime_attach *a)
+{
+	struct json_object *options = json_object_new_object();
+	int ret = options ? 0 : -ENOMEM;
+
+	ret = ret ?: ASK_WORD(options, "mode", mode_words, a->mode);
+	ret = ret ?: ASK_WORD(options, "end", end_words, a->end);
+	ret = ret ?: ask_text(options, "hold", a->plan & SL_PLAN_CONNECT ? "connect" : NULL);
+	ret = ret
+		      ?: sl_json_add(options, "silence_ms",
+				     json_object_new_int64(a->silence_ms ?: SILENCE_MS));
+	if (!ret && a->grace_ms)
+		ret = sl_json_add(options, "grace_ms", json_object_new_int64(a->grace_ms));
+	if (!ret && a->run_on_loss)
+		ret = sl_json_add(options, "freeze_on_loss", json_object_new_boolean(false));
+	if (!ret)
+		return sl_json_add(json, "options", options);
+	json_object_put(options);
+	return ret;
+}
+
+static int ask_fd(struct json_object *json, const char *key, struct sl_fds *fds, int fd)
+{
+	if (fd < 0)
+		return 0;
+	fds->fd[fds->count] = fd;
+	return sl_json_add(json, key, json_object_new_int((int)fds->count++));
+}
+
+static int ask_attach(struct json_object *json, const struct sl_runtime_attach *a,
+		      struct sl_fds *fds)
+{
+	uint8_t key[KEY_LEN];
+	char text[2 * KEY_LEN + 1];
+	int ret;
+
+	if (!a->cgroup == (a->cgroup_fd < 0) || a->plan >= 2 * SL_PLAN_STRICT)
+		return -EINVAL;
+	if (getrandom(key, sizeof(key), 0) != sizeof(key))
+		return -EIO;
+	sl_hex(text, key, sizeof(key));
+	ret = ask_text(json, "key", text);
+	ret = ret ?: ask_text(json, "cgroup", a->cgroup);
+	ret = ret ?: ask_fd(json, "cgroup_fd", fds, a->cgroup_fd);
+	ret = ret ?: ask_text(json, "name", a->name);
+	ret = ret ?: ask_fd(json, "listener_fd", fds, a->listener_fd);
+	ret = ret ?: ask_options(json, a);
+	return ret ?: ask_policy(json, a->policy, a->policy_name);
+}
+
+/* Whether a session may begin with this handle. */
+static int check_free(struct sl_runtime *rt)
+{
+	if (!rt->timeout_ms)
+		return sl_err_set(&rt->err, EINVAL, "sl_runtime_connect() comes first");
+	if (rt->state != SL_RUNTIME_NONE || rt->watch)
+		return sl_err_set(&rt->err, EBUSY, "this handle has a session or a watch");
+	return 0;
+}
+
+/* With the cause, should there be one. */
+static int late(struct sl_runtime *rt)
+{
+	rt->err.code = ETIMEDOUT;
+	return sl_err_prefix(&rt->err, "not known whether it is attached");
+}
+
+int sl_runtime_attach(struct sl_runtime *rt, const struct sl_runtime_attach *attach)
+{
+	struct json_object *json;
+	struct sl_fds fds = { .count = 0 }, copies;
+	int ret = check_free(rt);
+
+	if (ret)
+		return ret;
+	/* There is one layout until now. */
+	if (attach->size != sizeof(*attach))
+		return asked(rt, -EINVAL);
+	json = json_object_new_object();
+	ret = json ? ask_attach(json, attach, &fds) : -ENOMEM;
+	ret = ret ?: sl_fds_copy(&copies, &fds);
+	if (ret) {
+		json_object_put(json);
+		return asked(rt, ret);
+	}
+	/* A connection that has ended meanwhile would leave it open what became of the call. */
+	machine_run(rt);
+	rt->ask = json;
+	rt->fds = copies;
+	rt->silence_ms = attach->silence_ms ?: SILENCE_MS;
+	rt->epoch = 0;
+	rt->token[0] = rt->sandbox[0] = '\0';
+	rt->state = SL_RUNTIME_ATTACHING;
+	machine_hurry(rt);
+	ret = machine_reach(rt, MACHINE_SESSION, sl_monotonic_ms() + rt->timeout_ms);
+	if (ret == -ENOTCONN && rt->state == SL_RUNTIME_ATTACHING)
+		ret = late(rt);
+	return ret;
+}
+
+int sl_runtime_resume(struct sl_runtime *rt, const char *token, unsigned int silence_ms)
+{
+	uint8_t bytes[SL_RUNTIME_TOKEN_LEN / 2];
+	int ret = check_free(rt);
+
+	if (ret)
+		return ret;
+	if (sl_hex_parse(token, bytes, sizeof(bytes)))
+		return sl_err_set(&rt->err, EINVAL, "a token is %d hexadecimal digits",
+				  SL_RUNTIME_TOKEN_LEN);
+	strcpy(rt->token, token);
+	rt->silence_ms = silence_ms ?: SILENCE_MS;
+	/* The agent tells what is above; it is not the client that counts from here. */
+	rt->epoch = 0;
+	rt->state = SL_RUNTIME_LOST;
+	return sl_runtime_recover(rt, rt->timeout_ms);
+}
+
+/* --- of the session --- */
+
+int sl_runtime_update(struct sl_runtime *rt, const char *policy, const char *policy_name,
+		      enum sl_mode mode)
+{
+	struct json_object *parameters = json_object_new_object();
+	int ret = ask_policy(parameters, policy, policy_name);
+
+	ret = ret ?: ASK_WORD(parameters, "mode", mode_words, mode);
+	return call_with(rt, MACHINE_SESSION, "io.sluice.UpdatePolicy", parameters, ret, NULL);
+}
+
+int sl_runtime_freeze(struct sl_runtime *rt)
+{
+	return lib_call(rt, MACHINE_SESSION, "io.sluice.Freeze", NULL, NULL, NULL);
+}
+
+int sl_runtime_thaw(struct sl_runtime *rt)
+{
+	return lib_call(rt, MACHINE_SESSION, "io.sluice.Thaw", NULL, NULL, NULL);
+}
+
+int sl_runtime_report(struct sl_runtime *rt, const struct sl_runtime_report *report)
+{
+	struct json_object *parameters = json_object_new_object();
+	int ret = parameters ? 0 : -ENOMEM;
+
+	if (!ret && (report->size != sizeof(*report) || !report->type || !report->reason))
+		ret = -EINVAL;
+	ret = ret ?: ask_text(parameters, "type", report->type);
+	ret = ret ?: ASK_WORD(parameters, "status", status_words, report->status);
+	ret = ret ?: ask_text(parameters, "reason", report->reason);
+	ret = ret ?: ask_text(parameters, "message", report->message);
+	ret = ret ?: sl_json_add(parameters, "bad", json_object_new_boolean(report->bad));
+	return call_with(rt, MACHINE_SESSION, "io.sluice.Report", parameters, ret, NULL);
+}
+
+int sl_runtime_end(struct sl_runtime *rt, enum sl_end end, const char *reason)
+{
+	struct json_object *parameters = json_object_new_object();
+	int ret = parameters ? 0 : -ENOMEM;
+
+	if (!ret && (!reason || !*reason))
+		ret = -EINVAL;
+	ret = ret ?: ask_text(parameters, "reason", reason);
+	ret = ret ?: ASK_WORD(parameters, "end", end_words, end);
+	ret = call_with(rt, MACHINE_SESSION, "io.sluice.End", parameters, ret, NULL);
+	if (!ret) {
+		sl_err_set(&rt->err, ESHUTDOWN, "the session was ended: %s", reason);
+		machine_over(rt, ESHUTDOWN);
+		machine_timer(rt, false);
+	}
+	return ret;
+}
+
+int sl_runtime_detach(struct sl_runtime *rt, enum sl_detach detach)
+{
+	struct json_object *parameters = json_object_new_object();
+	int ret = parameters ? 0 : -ENOMEM;
+
+	/* By its number: it is to go also when its session is over. */
+	if (!ret && !rt->sandbox[0])
+		ret = -EINVAL;
+	ret = ret ?: ask_text(parameters, "sandbox", rt->sandbox);
+	ret = ret ?: ASK_WORD(parameters, "running", detach_words, detach);
+	ret = call_with(rt, MACHINE_CONNECTION, "io.sluice.Detach", parameters, ret, NULL);
+	if (ret && ret != -ENOENT)
+		return ret;
+	/* Gone, whoever did it. */
+	rt->state = SL_RUNTIME_NONE;
+	rt->sandbox[0] = rt->token[0] = '\0';
+	machine_timer(rt, false);
+	return 0;
+}
