@@ -23,7 +23,7 @@ static void say(struct sl_contain_plan *plan, const char *text)
 		snprintf(plan->lines[plan->line_count++], sizeof(plan->lines[0]), "%s", text);
 }
 
-static bool is_inet(int fd)
+bool sl_contain_is_network(int fd)
 {
 	socklen_t len = sizeof(int);
 	int domain;
@@ -35,7 +35,7 @@ static bool is_inet(int fd)
 static int check_fds(const struct sl_contain_options *options, struct sl_err *err)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-		if (options->pass_socket || !is_inet(fd))
+		if (options->pass_socket || !sl_contain_is_network(fd))
 			continue;
 		sl_err_set(err, EPERM, "descriptor %d is a network socket that nobody mediated",
 			   fd);

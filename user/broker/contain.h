@@ -66,6 +66,9 @@ struct sl_contain_plan {
 int sl_contain_plan(struct sl_contain_plan *out, const struct sl_contain_options *options,
 		    struct sl_err *err);
 
+/* Whether it is a socket by which the network can be reached: not AF_UNIX, not AF_NETLINK. */
+bool sl_contain_is_network(int fd);
+
 /* Single-threaded, before exec. On failure the caller must not exec: part of it is done. */
 int sl_contain_apply(const struct sl_contain_plan *plan, struct sl_err *err);
 

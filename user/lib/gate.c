@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sluice/libsluice.h>
 
 #include "base/cleanup.h"
+#include "base/parse.h"
 #include "broker/contain.h"
 #include "broker/listener.h"
 #include "broker/probe.h"
@@ -102,10 +105,32 @@ int sl_gate_set(struct sl_gate *gate, unsigned int plan, unsigned int flags)
 	return sl_handoff_new(&gate->handoff, &gate->err);
 }
 
+/*
+ * What a process has open while its sandbox is attached is the sandbox's: the runtime's own
+ * sockets would be found there, though they are gone after the exec.
+ */
+static int close_network(struct sl_gate *gate)
+{
+	_cleanup_dir_ DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	uint32_t fd;
+
+	if (!dir)
+		return sl_err_sys(&gate->err, errno, "can't look for sockets in /proc/self/fd");
+	while ((entry = readdir(dir))) {
+		if (!sl_parse_u32(entry->d_name, STDERR_FILENO + 1, INT_MAX, &fd) &&
+		    sl_contain_is_network((int)fd))
+			close((int)fd);
+	}
+	return 0;
+}
+
 int sl_gate_pass(struct sl_gate *gate)
 {
-	int ret = gate->contained ? sl_contain_apply(&gate->plan, &gate->err) : 0;
+	int ret = 0;
 
+	if (gate->contained)
+		ret = close_network(gate) ?: sl_contain_apply(&gate->plan, &gate->err);
 	if (!ret)
 		return sl_handoff_give(&gate->handoff, &gate->filter, gate->listener_flags,
 				       &gate->err);
