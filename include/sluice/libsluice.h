@@ -85,7 +85,8 @@ const char *sl_runtime_hint(const struct sl_runtime *rt);
 
 /*
  * Reaches the agent at `path` (NULL: /run/sluice/control.sock) and agrees on a version.
- * `timeout_ms`, above 0, is that of all later calls, too.
+ * `timeout_ms`, above 0, is that of all later calls, too. Who is not root may only resolve by
+ * descriptor afterwards.
  */
 int sl_runtime_connect(struct sl_runtime *rt, const char *path, int timeout_ms);
 
@@ -262,7 +263,7 @@ int sl_runtime_resolve_tuple(struct sl_runtime *rt, int type, const struct socka
 /*
  * Takes from the workload what could undo its mediation, installs the filter that holds its
  * calls, hands the listener to the parent, and keeps it from running until somebody
- * answers. Who has a gate of his own (an OCI runtime) gives just the listener to attach.
+ * answers. Network sockets above descriptor 2 are closed, all others at execve(). Who has a gate of his own (an OCI runtime) gives just the listener to attach.
  */
 struct sl_gate;
 

@@ -39,7 +39,7 @@ static const char session[] =
 	"\"session\":{\"sandbox\":\"" FAKE_SANDBOX "\",\"cgroup\":\"/c\",\"state\":\"lost\","
 	"\"wanted\":\"frozen\",\"cause\":\"why\",\"connected\":true,\"enforced\":true}";
 static const char owner[] =
-	"\"socket\":{\"found\":\"closed\",\"socket\":{"
+	"\"socket\":{\"found\":\"closed\",\"socket\":{\"direction\":\"in\","
 	"\"process\":{\"pid\":10,\"start_ns\":\"11\",\"uid\":12,\"comm\":\"server\"},"
 	"\"peer\":{\"pid\":20,\"start_ns\":\"18446744073709551615\",\"uid\":22,\"comm\":\"c\","
 	"\"exe\":{\"path\":\"/bin/c\"},\"sandbox\":\"box\"}}}";

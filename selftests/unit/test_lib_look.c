@@ -156,14 +156,18 @@ Test(lib_look, resolve_answers)
 	} cases[] = {
 		{ "{\"parameters\":{}}", -EPROTO },
 		{ "{\"parameters\":7}", -EPROTO },
-		{ "{\"parameters\":{\"socket\":{\"found\":\"open\"}}}", -EPROTO },
+		{ "{\"parameters\":{\"socket\":{\"found\":\"live\"}}}", -EPROTO },
 		{ "{\"parameters\":{\"socket\":{\"found\":1,\"socket\":{}}}}", -EPROTO },
-		{ "{\"parameters\":{\"socket\":{\"found\":\"open\",\"socket\":{\"process\":"
+		{ "{\"parameters\":{\"socket\":{\"found\":\"live\",\"socket\":{\"process\":"
 		  "{\"start_ns\":\"x\"}}}}}",
 		  -EPROTO },
-		{ "{\"parameters\":{\"socket\":{\"found\":\"open\",\"socket\":{}}}}", 0 },
-		{ "{\"parameters\":{\"socket\":{\"found\":\"open\",\"socket\":{\"process\":[],"
+		{ "{\"parameters\":{\"socket\":{\"found\":\"live\",\"socket\":{}}}}", 0 },
+		{ "{\"parameters\":{\"socket\":{\"found\":\"live\",\"socket\":{\"process\":[],"
 		  "\"peer\":7}}}}",
+		  0 },
+		/* Of an accepted socket nobody but the peer is at the other end. */
+		{ "{\"parameters\":{\"socket\":{\"found\":\"live\",\"socket\":{\"direction\":"
+		  "\"in\",\"process\":{\"pid\":9}}}}}",
 		  0 },
 		{ ERROR("Refused", "\"code\":\"ENOENT\""), -ENOENT },
 	};

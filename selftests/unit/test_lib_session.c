@@ -106,7 +106,7 @@ Test(lib_session, calls_say_what_was_asked_for)
 	report.bad = true;
 	cr_expect_eq(sl_runtime_report(rt, &report), 0);
 	cr_expect_str_eq(fake_last("Report")->parameters,
-			 "{\"type\":\"Ready\",\"status\":\"false\",\"reason\":\"Refused\","
+			 "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"Refused\","
 			 "\"message\":\"m\",\"bad\":true}");
 	cr_expect_eq(sl_runtime_end(rt, SL_END_STAY_FROZEN, "done"), 0);
 	cr_expect_str_eq(fake_last("End")->parameters, "{\"reason\":\"done\",\"end\":\"frozen\"}");

@@ -98,21 +98,24 @@ void lib_watched(struct sl_runtime *rt, struct json_object *message)
 
 /* --- owners --- */
 
-static int give_owner(struct sl_runtime *rt, struct json_object *reply, bool accepted,
+static int give_owner(struct sl_runtime *rt, struct json_object *reply, bool by_fd,
 		      const struct sl_runtime_owner **out)
 {
-	struct json_object *found = answer_object(reply, "socket"), *socket, *owner = NULL;
+	struct json_object *found = answer_object(reply, "socket"), *socket, *owner;
 	const char *where = answer_text(found, "found");
 	const char *text = give(rt, reply, found);
 	const char *start;
+	bool accepted;
 
 	socket = answer_object(found, "socket");
 	if (!found || !socket || !where || !text)
 		return strange(rt);
-	/* An accepted socket's record has the client, too. */
-	if (accepted)
-		owner = answer_object(socket, "peer");
-	owner = owner ?: answer_object(socket, "process");
+	/*
+	 * An accepted socket's record has the client, too, if that is known; if not, whose the
+	 * socket is says nothing of who is at the other end.
+	 */
+	accepted = by_fd && !strcmp(answer_text(socket, "direction") ?: "", "in");
+	owner = answer_object(socket, accepted ? "peer" : "process");
 	start = answer_text(owner, "start_ns");
 	rt->owner = (struct sl_runtime_owner){
 		.closed = !strcmp(where, "closed"),

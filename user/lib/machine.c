@@ -146,12 +146,18 @@ static bool connect_step(struct sl_runtime *rt)
 static void on_hello(struct sl_runtime *rt, int ret, struct json_object *reply)
 {
 	uint64_t protocol = answer_number(reply, "protocol");
+	char name[64] = "";
 
+	strncat(name, sl_control_error(rt->control), sizeof(name) - 1);
 	if (ret == -EREMOTEIO)
 		ret = answer_error(rt, reply);
 	else if (!ret && (protocol < SL_PROTOCOL_MIN || protocol > SL_PROTOCOL_MAX))
 		ret = sl_err_set(&rt->err, EPROTO,
 				 "the agent chose a protocol that was not offered");
+	/* Who is not root may resolve, and say no Hello. */
+	if (ret == -EPERM && !is_wanted(rt) &&
+	    !strcmp(name, "org.varlink.service.PermissionDenied"))
+		ret = 0;
 	if (ret == -EPROTONOSUPPORT && is_wanted(rt) && (rt->epoch || rt->watch))
 		machine_over(rt, EPROTONOSUPPORT);
 	else if (ret)

@@ -20,7 +20,7 @@ static const char *const mode_words[] = { NULL, "observe", "audit", "enforce" };
 static const char *const end_words[] = { NULL, "frozen", "continue", "kill" };
 static const char *const hold_words[] = { "auto", "exec", "connect" };
 static const char *const detach_words[] = { "refuse", "kill", "release" };
-static const char *const status_words[] = { "unknown", "true", "false" };
+static const char *const status_words[] = { "Unknown", "True", "False" };
 
 /* Not a word of the table: what a newer header has is not silently left out. */
 static int ask_word(struct json_object *json, const char *key, const char *const *words,
