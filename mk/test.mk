@@ -33,8 +33,10 @@ tests: $(UNIT) $(SYSTEM) $(SL_LOAD) ## Build the test runners and their workload
 # Sanitizers report into files, which run.sh looks for: a report must not get lost because
 # a test swallowed its program's output, or because it came after the test had passed.
 REPORTS = $(abspath $(OUT))/reports
-TEST_ENV = SLUICE=$(abspath $(OUT)/sluice) SLUICED=$(abspath $(OUT)/sluiced) SL_LOAD=$(abspath $(SL_LOAD)) \
-	SLUICE_BENCH=$(abspath $(OUT)/sluice-bench) TEST_FILTER='$(T)' TEST_REPORTS=$(REPORTS) \
+TEST_ENV = SLUICE=$(abspath $(OUT)/sluice) SLUICED=$(abspath $(OUT)/sluiced) \
+	SL_LOAD=$(abspath $(SL_LOAD)) \
+	SLUICE_BENCH=$(abspath $(OUT)/sluice-bench) SL_EXAMPLE=$(abspath $(EXAMPLE)) \
+	TEST_FILTER='$(T)' TEST_REPORTS=$(REPORTS) \
 	ASAN_OPTIONS=detect_leaks=1:exitcode=99:log_path=$(REPORTS)/report \
 	UBSAN_OPTIONS=print_stacktrace=1
 
@@ -45,7 +47,7 @@ check-unit: $(UNIT) ## Run the unit tests (no root)
 check-model: need-test ## Verify the model of the session protocol (no root)
 	@CC='$(CC)' selftests/model/check.sh $(abspath $(O))/model
 
-check-system: $(SYSTEM) $(OUT)/sluice $(OUT)/sluiced $(BENCH) $(SL_LOAD) ## Run the system tests (root)
+check-system: $(SYSTEM) $(OUT)/sluice $(OUT)/sluiced $(EXAMPLE) $(BENCH) $(SL_LOAD) ## Run the system tests (root)
 	@$(TEST_ENV) selftests/run.sh $(if $(SAN),system-asan,system) $(SYSTEM)
 
 # As many jobs as CPUs, unless the caller said how many.
