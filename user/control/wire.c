@@ -134,7 +134,7 @@ int sl_wire_fill(struct sl_wire *wire)
 	return take_fds(wire, &got);
 }
 
-static int parse(struct json_object **out, const char *text, size_t len)
+int sl_wire_parse(struct json_object **out, const char *text, size_t len)
 {
 	struct json_tokener *tok = json_tokener_new_ex(SL_WIRE_DEPTH);
 	struct json_object *json;
@@ -169,7 +169,7 @@ int sl_wire_next(struct sl_wire *wire, struct json_object **json, struct sl_fds 
 		return wire->used > wire->limits.message ? -EMSGSIZE : -EAGAIN;
 	}
 	len = (size_t)(end - wire->data);
-	ret = parse(json, wire->data, len);
+	ret = sl_wire_parse(json, wire->data, len);
 	if (ret)
 		return ret;
 	fds->count = 0;

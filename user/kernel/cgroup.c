@@ -75,19 +75,22 @@ int sl_cgroup_mount(char *out, size_t size, struct sl_err *err)
 	return sl_err_hint(err, "mount it: %s", sl_cgroup_mount_step(v1));
 }
 
-int sl_cgroup_self(char *out, size_t size, struct sl_err *err)
+int sl_cgroup_of(char *out, size_t size, pid_t pid, struct sl_err *err)
 {
-	_cleanup_file_ FILE *file = fopen("/proc/self/cgroup", "re");
+	_cleanup_file_ FILE *file = NULL;
 	_cleanup_free_ char *line = NULL;
-	char mount[PATH_MAX];
+	char mount[PATH_MAX], path[64] = "/proc/self/cgroup";
 	size_t cap = 0;
 	int rc;
 
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	file = fopen(path, "re");
 	rc = sl_cgroup_mount(mount, sizeof(mount), err);
 	if (rc)
 		return rc;
 	if (!file)
-		return sl_err_sys(err, errno, "can't read /proc/self/cgroup");
+		return sl_err_sys(err, errno, "can't read %s", path);
 	while (getline(&line, &cap, file) > 0) {
 		if (strncmp(line, "0::", 3) != 0)
 			continue;
@@ -95,12 +98,17 @@ int sl_cgroup_self(char *out, size_t size, struct sl_err *err)
 		/* "/.." appears when the cgroup is outside the cgroup namespace's root. */
 		if (strstr(line, "/.."))
 			return sl_err_set(err, EXDEV,
-					  "this process' cgroup is outside its cgroup "
-					  "namespace");
+					  "the cgroup in %s is outside of our cgroup namespace",
+					  path);
 		rc = snprintf(out, size, "%s%s", mount, strcmp(line + 3, "/") ? line + 3 : "");
 		return rc < (int)size ? 0 : sl_err_set(err, ENAMETOOLONG, "cgroup path too long");
 	}
-	return sl_err_set(err, ENODEV, "this process is in no cgroup2 cgroup");
+	return sl_err_set(err, ENODEV, "%s has no cgroup of cgroup2", path);
+}
+
+int sl_cgroup_self(char *out, size_t size, struct sl_err *err)
+{
+	return sl_cgroup_of(out, size, 0, err);
 }
 
 int sl_cgroup_open(int *fd, const char *path, struct sl_err *err)

@@ -23,6 +23,9 @@ const char *sl_cgroup_mount_step(bool v1);
 /* Path of the cgroup2 cgroup this process is in, below the mount: absolute. */
 int sl_cgroup_self(char *out, size_t size, struct sl_err *err);
 
+/* The same of another process; 0: this one. */
+int sl_cgroup_of(char *out, size_t size, pid_t pid, struct sl_err *err);
+
 /*
  * Absolute path of a cgroup named by a user: absolute as it is, else below the mount.
  * -ENOTDIR, -ENOENT, and -EXDEV when it is not on cgroup2, each with its cause.
