@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "oci/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <sluice/libsluice.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fds.h"
+#include "base/log.h"
+#include "control/wire.h"
+#include "oci/box.h"
+#include "oci/state.h"
+
+#define CONNS_MAX 64
+#define MESSAGE_MS 10000 /* for one that was begun */
+
+struct conn {
+	TAILQ_ENTRY(conn) entry;
+	struct pollfd *poll;
+	int fd;
+	int64_t until;
+	struct sl_fds fds;
+	char *data;
+	size_t used;
+};
+
+struct serve {
+	const struct sl_oci_options *options;
+	int listener;
+	TAILQ_HEAD(, conn) conns;
+	unsigned int conn_count;
+	TAILQ_HEAD(, sl_oci_box) boxes;
+	unsigned int box_count;
+};
+
+static void conn_end(struct serve *s, struct conn *conn)
+{
+	TAILQ_REMOVE(&s->conns, conn, entry);
+	s->conn_count--;
+	sl_fds_close(&conn->fds);
+	close(conn->fd);
+	free(conn->data);
+	free(conn);
+}
+
+/* The message is whole. */
+static void take(struct serve *s, struct conn *conn)
+{
+	_cleanup_fd_ int listener = -1;
+	struct sl_oci_process process;
+	struct sl_oci_box *box;
+	struct sl_err err = { 0 };
+	int ret;
+
+	/* crun 1.8.1 connects without a word when it fails elsewhere. */
+	if (!conn->used && !conn->fds.count)
+		return;
+	ret = sl_oci_process_parse(&process, conn->data ?: "", conn->used, conn->fds.count, &err);
+	if (!ret) {
+		listener = sl_fds_take(&conn->fds, process.listener);
+		ret = sl_oci_box_new(&box, &process, listener, s->options, &err);
+	}
+	if (ret) {
+		sl_log_err(SL_LOG_ERROR, &err);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&s->boxes, box, entry);
+	s->box_count++;
+	sl_log_notice("container %s: sandbox %s, policy '%s'", process.container.id,
+		      sl_runtime_sandbox(box->rt), process.policy);
+}
+
+/* runc leaves the connection open until the container runs, so its end is not waited for. */
+static bool is_whole(const struct conn *conn)
+{
+	struct json_object *json;
+
+	/* Most pieces end elsewhere. */
+	if (conn->data[conn->used - 1] != '}' || sl_wire_parse(&json, conn->data, conn->used))
+		return false;
+	json_object_put(json);
+	return true;
+}
+
+/* False: it is over with. */
+static bool conn_read(struct serve *s, struct conn *conn)
+{
+	struct sl_fds fds = { .count = 0 };
+	char piece[4096], *more;
+	ssize_t n = sl_fds_receive(conn->fd, piece, sizeof(piece), &fds);
+
+	if (n == -EAGAIN)
+		return true;
+	if (!n)
+		take(s, conn);
+	if (n < 0)
+		sl_log_error("what a runtime sent can't be received: %s", strerror((int)-n));
+	if (n <= 0) {
+		sl_fds_close(&fds);
+		return false;
+	}
+	if (fds.count && conn->fds.count) {
+		sl_fds_close(&fds);
+		sl_log_error("a runtime sent descriptors twice");
+		return false;
+	}
+	if (fds.count)
+		conn->fds = fds;
+	more = conn->used + (size_t)n > SL_OCI_STATE_MAX
+		       ? NULL
+		       : realloc(conn->data, conn->used + (size_t)n);
+	if (!more) {
+		sl_log_error("a runtime sent more than %u bytes", SL_OCI_STATE_MAX);
+		return false;
+	}
+	conn->data = more;
+	memcpy(conn->data + conn->used, piece, (size_t)n);
+	conn->used += (size_t)n;
+	if (!is_whole(conn))
+		return true;
+	take(s, conn);
+	return false;
+}
+
+static void accept_one(struct serve *s)
+{
+	_cleanup_fd_ int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	socklen_t len = sizeof(struct ucred);
+	struct ucred peer;
+	struct conn *conn;
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len))
+		return;
+	if (peer.uid) {
+		sl_log_warning("user %u is no runtime", peer.uid);
+		return;
+	}
+	conn = calloc(1, sizeof(*conn));
+	if (!conn)
+		return;
+	conn->fd = TAKE_FD(fd);
+	conn->until = sl_monotonic_ms() + MESSAGE_MS;
+	TAILQ_INSERT_TAIL(&s->conns, conn, entry);
+	s->conn_count++;
+}
+
+/* What to wait for, in the order of the lists; the caller frees it. */
+static struct pollfd *poll_set(struct serve *s, nfds_t *count, int *timeout_ms)
+{
+	size_t n = 1 + s->conn_count + 2 * (size_t)s->box_count;
+	struct pollfd *fds = calloc(n, sizeof(*fds)), *at = fds;
+	struct sl_oci_box *box;
+	struct conn *conn;
+
+	if (!fds)
+		return NULL;
+	*timeout_ms = -1;
+	*at++ = (struct pollfd){ .fd = s->conn_count < CONNS_MAX ? s->listener : -1,
+				 .events = POLLIN };
+	TAILQ_FOREACH(conn, &s->conns, entry)
+	{
+		int64_t left = conn->until - sl_monotonic_ms();
+
+		conn->poll = at;
+		*at++ = (struct pollfd){ .fd = conn->fd, .events = POLLIN };
+		*timeout_ms = sl_sooner_ms(*timeout_ms, left > 0 ? (int)left : 0);
+	}
+	TAILQ_FOREACH(box, &s->boxes, entry)
+	{
+		box->poll = at;
+		*at++ = (struct pollfd){ .fd = sl_runtime_fd(box->rt), .events = POLLIN };
+		*at++ = (struct pollfd){ .fd = box->events, .events = POLLPRI };
+	}
+	*count = (nfds_t)n;
+	return fds;
+}
+
+static void work(struct serve *s, const struct pollfd *fds)
+{
+	struct sl_oci_box *box, *next_box;
+	struct conn *conn, *next;
+
+	for (conn = TAILQ_FIRST(&s->conns); conn; conn = next) {
+		next = TAILQ_NEXT(conn, entry);
+		if (conn->poll->revents && !conn_read(s, conn)) {
+			conn_end(s, conn);
+		} else if (sl_monotonic_ms() >= conn->until) {
+			sl_log_error("a runtime began a message and did not end it");
+			conn_end(s, conn);
+		}
+	}
+	for (box = TAILQ_FIRST(&s->boxes); box; box = next_box) {
+		next_box = TAILQ_NEXT(box, entry);
+		/* One that was just made is not in the set. */
+		if (!box->poll || sl_oci_box_run(box, box->poll[1].revents))
+			continue;
+		TAILQ_REMOVE(&s->boxes, box, entry);
+		s->box_count--;
+		sl_oci_box_free(&box);
+	}
+	if (fds[0].revents)
+		accept_one(s);
+}
+
+static int open_listener(int *out, const char *path, struct sl_err *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_fd_ int fd = -1, probe = -1;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return sl_err_set(err, ENAMETOOLONG, "the socket's path '%s' is too long", path);
+	strcpy(addr.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || probe < 0)
+		return sl_err_sys(err, errno, "can't make a socket");
+	if (!connect(probe, (struct sockaddr *)&addr, sizeof(addr)) || errno == EAGAIN)
+		return sl_err_set(err, EADDRINUSE, "somebody listens at '%s' already", path);
+	if (errno == ECONNREFUSED)
+		unlink(path);
+	/* The runtimes are root's; so nobody else has to get as far as our check. */
+	fchmod(fd, 0600);
+	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 128))
+		return sl_err_sys(err, errno, "can't listen at '%s'", path);
+	*out = TAKE_FD(fd);
+	return 0;
+}
+
+int sl_oci_serve(const struct sl_oci_options *options, struct sl_err *err)
+{
+	struct serve s = { .options = options };
+	int ret = open_listener(&s.listener, options->listen, err);
+
+	if (ret)
+		return ret;
+	TAILQ_INIT(&s.conns);
+	TAILQ_INIT(&s.boxes);
+	sl_log_notice("containers at '%s'", options->listen);
+	for (;;) {
+		int timeout_ms;
+		nfds_t count;
+		struct pollfd *fds = poll_set(&s, &count, &timeout_ms);
+
+		if (!fds) {
+			close(s.listener);
+			return sl_err_sys(err, ENOMEM, "can't go on");
+		}
+		if (poll(fds, count, timeout_ms) >= 0)
+			work(&s, fds);
+		free(fds);
+	}
+}
