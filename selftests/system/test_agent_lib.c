@@ -187,8 +187,10 @@ Test(agent_lib, example_recovers)
 /* A process at a gate, in its cgroup; the listener. */
 static pid_t start_gated(struct sl_gate *gate, unsigned int plan, int *listener)
 {
+	const char *load = getenv("SL_LOAD");
 	pid_t child;
 
+	cr_assert_not_null(load);
 	cr_assert_eq(sl_gate_set(gate, plan, 0), 0, "%s", sl_gate_error(gate));
 	child = fork();
 	cr_assert_geq(child, 0);
@@ -196,8 +198,7 @@ static pid_t start_gated(struct sl_gate *gate, unsigned int plan, int *listener)
 		if (sl_cgroup_enter(cgroup, 0, NULL) || sl_gate_pass(gate))
 			_exit(99);
 		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
-		execl(getenv("SL_LOAD"), getenv("SL_LOAD"), "tcp-send", "--connect-only",
-		      "--server", address, NULL);
+		execl(load, load, "tcp-send", "--connect-only", "--server", address, NULL);
 		_exit(98);
 	}
 	cr_assert_eq(sl_gate_listener(gate, WAIT_MS, listener), 0, "%s", sl_gate_error(gate));

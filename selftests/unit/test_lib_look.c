@@ -256,6 +256,27 @@ Test(lib_look, versions)
 	sl_runtime_free(&rt);
 }
 
+/* Who is not root can't say Hello, and resolves all the same. */
+Test(lib_look, plain_user)
+{
+	static const struct fake_step steps[] = {
+		{ "Hello", FAKE_SAY, "{\"error\":\"org.varlink.service.PermissionDenied\"}" },
+		{ "Plan", FAKE_SAY, "{\"error\":\"org.varlink.service.PermissionDenied\"}" },
+		{ 0 },
+	};
+	const struct sl_runtime_owner *owner;
+	struct sl_runtime *rt;
+	unsigned int plan;
+
+	fake_start(steps);
+	rt = runtime_connected(LONG_MS);
+	cr_expect_eq(sl_runtime_resolve_fd(rt, 0, &owner), 0, "%s", sl_runtime_error(rt));
+	cr_expect_eq(owner->pid, 20);
+	cr_expect_eq(sl_runtime_plan(rt, "p", NULL, SL_HOLD_AUTO, &plan), -EPERM);
+	cr_expect(fake_script_done());
+	sl_runtime_free(&rt);
+}
+
 /* A child that still has the connection does not keep the handle busy when it is closed. */
 Test(lib_look, forked_child)
 {

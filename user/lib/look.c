@@ -43,7 +43,7 @@ static void fill_session(struct sl_runtime_session *out, struct json_object *ses
 
 int sl_runtime_show(struct sl_runtime *rt, const struct sl_runtime_session **out)
 {
-	struct json_object *parameters = NULL, *reply, *session;
+	struct json_object *parameters = NULL, *reply = NULL, *session;
 	const char *text;
 	int ret;
 
@@ -134,7 +134,7 @@ static int give_owner(struct sl_runtime *rt, struct json_object *reply, bool by_
 
 int sl_runtime_resolve_fd(struct sl_runtime *rt, int socket_fd, const struct sl_runtime_owner **out)
 {
-	struct json_object *parameters = json_object_new_object(), *reply;
+	struct json_object *parameters = json_object_new_object(), *reply = NULL;
 	const struct sl_fds fds = { .fd = { socket_fd }, .count = 1 };
 	int ret = parameters ? 0 : -ENOMEM;
 
@@ -192,7 +192,7 @@ int sl_runtime_resolve_tuple(struct sl_runtime *rt, int type, const struct socka
 			     const struct sockaddr *remote, uint64_t netns_cookie,
 			     const struct sl_runtime_owner **out)
 {
-	struct json_object *parameters = json_object_new_object(), *reply;
+	struct json_object *parameters = json_object_new_object(), *reply = NULL;
 	int ret = parameters ? ask_tuple(parameters, type, local, remote, netns_cookie) : -ENOMEM;
 
 	if (ret) {

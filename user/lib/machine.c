@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -14,6 +15,8 @@
 /* Between tries that fail; a connection that was up for the longest is not a failed one. */
 #define PAUSE_FIRST_MS 10
 #define PAUSE_MAX_MS 1000
+
+#define PERMISSION_DENIED "org.varlink.service.PermissionDenied"
 
 #define STEPS_MAX 64 /* of one run: more wait for the next, so that a peer can't keep it */
 
@@ -146,17 +149,15 @@ static bool connect_step(struct sl_runtime *rt)
 static void on_hello(struct sl_runtime *rt, int ret, struct json_object *reply)
 {
 	uint64_t protocol = answer_number(reply, "protocol");
-	char name[64] = "";
+	bool denied = !strcmp(sl_control_error(rt->control), PERMISSION_DENIED);
 
-	strncat(name, sl_control_error(rt->control), sizeof(name) - 1);
 	if (ret == -EREMOTEIO)
 		ret = answer_error(rt, reply);
 	else if (!ret && (protocol < SL_PROTOCOL_MIN || protocol > SL_PROTOCOL_MAX))
 		ret = sl_err_set(&rt->err, EPROTO,
 				 "the agent chose a protocol that was not offered");
 	/* Who is not root may resolve, and say no Hello. */
-	if (ret == -EPERM && !is_wanted(rt) &&
-	    !strcmp(name, "org.varlink.service.PermissionDenied"))
+	if (ret == -EPERM && !is_wanted(rt) && denied)
 		ret = 0;
 	if (ret == -EPROTONOSUPPORT && is_wanted(rt) && (rt->epoch || rt->watch))
 		machine_over(rt, EPROTONOSUPPORT);
@@ -230,7 +231,8 @@ static void on_asked(struct sl_runtime *rt, int ret, struct json_object *reply)
 	if (!ret)
 		ret = take_session(rt, reply);
 	if (ret == -EREMOTEIO) {
-		strncat(name, sl_control_error(rt->control), sizeof(name) - 1);
+		/* It goes with the connection. */
+		snprintf(name, sizeof(name), "%s", sl_control_error(rt->control));
 		ret = answer_error(rt, reply);
 	}
 	if (!ret)

@@ -39,25 +39,25 @@ int sl_runtime_new(struct sl_runtime **out, const char *name, const char *versio
 	return 0;
 }
 
-void sl_runtime_free(struct sl_runtime **runtime)
+void sl_runtime_free(struct sl_runtime **rt)
 {
-	struct sl_runtime *rt;
+	struct sl_runtime *r;
 
-	if (!runtime || !*runtime)
+	if (!rt || !*rt)
 		return;
-	rt = TAKE_PTR(*runtime);
+	r = TAKE_PTR(*rt);
 	/* Nothing is wanted of the connection any more. */
-	rt->state = SL_RUNTIME_NONE;
-	rt->watch = NULL;
-	machine_drop(rt);
-	json_object_put(rt->ask);
-	json_object_put(rt->given);
-	sl_fds_close(&rt->fds);
-	sl_cleanup_fd(&rt->timer);
-	sl_cleanup_fd(&rt->epoll);
+	r->state = SL_RUNTIME_NONE;
+	r->watch = NULL;
+	machine_drop(r);
+	json_object_put(r->ask);
+	json_object_put(r->given);
+	sl_fds_close(&r->fds);
+	sl_cleanup_fd(&r->timer);
+	sl_cleanup_fd(&r->epoll);
 	/* The token is a secret. */
-	explicit_bzero(rt, sizeof(*rt));
-	free(rt);
+	explicit_bzero(r, sizeof(*r));
+	free(r);
 }
 
 const char *sl_runtime_error(const struct sl_runtime *rt)

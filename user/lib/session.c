@@ -81,7 +81,7 @@ static int call_with(struct sl_runtime *rt, enum machine_need need, const char *
 int sl_runtime_plan(struct sl_runtime *rt, const char *policy, const char *policy_name,
 		    enum sl_hold_calls hold, unsigned int *plan)
 {
-	struct json_object *parameters = json_object_new_object(), *reply;
+	struct json_object *parameters = json_object_new_object(), *reply = NULL;
 	int ret = ask_policy(parameters, policy, policy_name);
 
 	ret = ret ?: ASK_WORD(parameters, "hold", hold_words, hold);
