@@ -16,13 +16,23 @@ static __always_inline struct sl_owner *member_now(void)
 	return state && guard_active(state->sandbox) ? state : NULL;
 }
 
+/* Whose hooks see the calls on a socket: those of the cgroup that it was made in. */
+static __always_inline bool is_seen(struct bpf_sock_addr *ctx, __u32 sandbox)
+{
+	struct bpf_sock_addr_kern *kernel = (void *)ctx;
+
+	/* Most have a record; subflows of MPTCP, which the kernel makes, have none. */
+	return sock_by_cookie(bpf_get_socket_cookie(ctx)) ||
+	       cgroup_sandbox(BPF_CORE_READ(kernel, sk, sk_cgrp_data.cgroup)) == sandbox;
+}
+
 /* A member's call on a socket that its sandbox's hooks don't see. */
 static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6, bool message)
 {
 	struct sl_owner *state = member_now();
 	struct sl_endpoint remote;
 
-	if (!state || !ctx->sk || sock_by_cookie(bpf_get_socket_cookie(ctx)))
+	if (!state || !ctx->sk || is_seen(ctx, state->sandbox))
 		return 1;
 	remote_of(&remote, ctx, v6);
 	/* A control message without a name: the connected peer, which was decided. */
@@ -61,7 +71,9 @@ int on_escaped_create(struct bpf_sock *ctx)
 {
 	struct sl_owner *state = member_now();
 
-	if (!state || sock_by_cookie(bpf_get_socket_cookie(ctx)))
+	/* Refused there, it has no record. */
+	if (!state || sock_by_cookie(bpf_get_socket_cookie(ctx)) ||
+	    task_cgroup_sandbox(bpf_get_current_task_btf()) == state->sandbox)
 		return 1;
 	return create_verdict(ctx, state->sandbox, state);
 }

@@ -55,6 +55,21 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, 
 	return false;
 }
 
+/* The application is not told: to it the peer has gone silent. So the operator is. */
+static __always_inline void revoked_tell(const struct sl_sock *rec, const struct sl_guard *guard)
+{
+	struct sl_decision_key key = {
+		.remote = rec->remote,
+		.sandbox = rec->owner.sandbox,
+		.lineage = rec->owner.lineage,
+		.policy = guard->policy,
+		.protocol = rec->protocol,
+		.reason = SL_REASON_STALE_POLICY,
+	};
+
+	verdict_tell(&key, &rec->owner, rec->cookie, 0);
+}
+
 /* A datagram of a socket that was connected to try an address (probe.h). */
 static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_sock *rec,
 					    struct sl_guard *guard)
@@ -102,6 +117,8 @@ int on_guard_egress(struct __sk_buff *skb)
 	if (!rec || !guard || !revoked(skb, sk, rec, guard))
 		return SKB_PASS;
 	count(sandbox, SL_COUNTER_REVOKED);
+	if (guard->mode != SL_GUARD_FROZEN)
+		revoked_tell(rec, guard);
 	return SKB_DROP;
 }
 

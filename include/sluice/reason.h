@@ -24,7 +24,7 @@ enum sl_verdict {
 	X(NO_IDENTITY, "no-identity", "the process or its binary has no identity to match")    \
 	X(RESERVED_ADDRESS, "reserved-address", "loopback, link-local, metadata or the like")  \
 	X(UNMAPPED_NAME, "unmapped-name", "a synthetic address that stands for no name")       \
-	X(STALE_POLICY, "stale-policy", "the policy's generation is gone or not yet complete") \
+	X(STALE_POLICY, "stale-policy", "an earlier policy allowed it, the one in force does not") \
 	X(FAMILY, "family", "a socket family or type that is not mediated")                    \
 	X(FROZEN, "frozen", "the sandbox is frozen")                                           \
 	X(OWNER_GONE, "owner-gone", "the process had exited before its call could be decided") \

@@ -125,25 +125,69 @@ static int ways_inside(void *arg)
 	return ways_into(&pid);
 }
 
-static void expect_outside_closed(const struct sl_contain_options *options)
+static void expect_outside_closed(const struct sl_contain_options *options, int inside)
 {
 	pid_t pid = bystander(options);
 
 	cr_expect_eq(run(options, true, ways_into, &pid), 15, "what is tested would work");
 	cr_expect_eq(run(options, false, ways_into, &pid), 0);
-	cr_expect_eq(run(options, false, ways_inside, NULL), 15, "inside it works");
+	cr_expect_eq(run(options, false, ways_inside, NULL), inside, "inside it works");
 	kill(pid, SIGKILL);
 	held_wait(pid);
 }
 
 Test(contain, processes_outside_of_the_same_user)
 {
-	expect_outside_closed(&as_user);
+	expect_outside_closed(&as_user, 15);
 }
 
 Test(contain, processes_outside_for_root)
 {
-	expect_outside_closed(&as_root);
+	/* All but /proc/PID/mem, which is for reading only. */
+	expect_outside_closed(&as_root, 15 - 4);
+}
+
+static int send_signal(void *arg)
+{
+	return kill(*(pid_t *)arg, SIGCONT) ? errno : 0;
+}
+
+/* Who supervises the sandbox above all. */
+static void expect_no_signals(const struct sl_contain_options *options)
+{
+	pid_t pid = bystander(options);
+
+	cr_expect_eq(run(options, true, send_signal, &pid), 0);
+	cr_expect_eq(run(options, false, send_signal, &pid), EPERM);
+	kill(pid, SIGKILL);
+	held_wait(pid);
+}
+
+Test(contain, signals_to_processes_outside)
+{
+	if (sl_landlock_abi() < SL_LANDLOCK_SCOPES)
+		cr_skip_test("this kernel's Landlock has no scopes");
+	expect_no_signals(&as_user);
+	expect_no_signals(&as_root);
+}
+
+static int open_settings(void *arg)
+{
+	static const char *const files[] = { "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger",
+					     "/sys/kernel/rcu_expedited" };
+	int opened = 0;
+
+	(void)arg;
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		opened += open(files[i], O_WRONLY) >= 0;
+	return opened;
+}
+
+/* Some name programs that the kernel then executes outside of every sandbox. */
+Test(contain, settings_of_the_kernel)
+{
+	cr_expect_geq(run(&as_root, true, open_settings, NULL), 2);
+	cr_expect_eq(run(&as_root, false, open_settings, NULL), 0);
 }
 
 /* B16 */

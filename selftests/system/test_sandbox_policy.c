@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A policy for an attached sandbox: reload, modes, freeze and thaw, and its end. */
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "guard/guard.h"
 #include "system/cli.h"
 #include "system/expect.h"
@@ -110,4 +112,56 @@ Test(sandbox_policy, life)
 	cli_free(&cli);
 	load_end(&server);
 	load_free(&server);
+}
+
+static uint64_t denials(void)
+{
+	struct sl_counters counters;
+
+	cr_assert_eq(sl_counters_read(world.set, 1, &counters), 0);
+	return counters.n[SL_COUNTER_DENIED];
+}
+
+/* The hooks of the sandbox and of the root both run; one of them decides. */
+Test(sandbox_policy, each_call_is_counted_once)
+{
+	static const char *const calls[] = { "tcp-send --mptcp", "tcp-send --mptcp --v6 --mapped",
+					     "tcp-send", "udp-send --count 1", "raw-send" };
+	struct load load;
+
+	allow("/usr/bin/true", 1);
+	SANDBOX("policy", "1", policy);
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		uint64_t before = denials();
+
+		load_start(&load, INSIDE, "%s --server 127.0.0.1:%u", calls[i],
+			   strcmp(calls[i], "raw-send") ? 1 : 0);
+		cr_expect_neq(load_end(&load), 0, "%s was not denied", calls[i]);
+		cr_expect_eq(denials() - before, 1, "%s: %" PRIu64, calls[i], denials() - before);
+		load_free(&load);
+	}
+	SANDBOX("freeze", "1");
+	load_start(&load, INSIDE, "tcp-send --server 127.0.0.1:1");
+	cr_expect_neq(load_end(&load), 0);
+	cr_expect_eq(denials(), ARRAY_SIZE(calls) + 1);
+	load_free(&load);
+}
+
+/* It proves that a policy's sandbox is live, and is itself not denied. */
+Test(sandbox_policy, status)
+{
+	struct cli cli;
+
+	allow("/usr/bin/true", 1);
+	SANDBOX("policy", "1", policy);
+	CLI(&cli, "--set", world.dir, "status");
+	cr_expect_eq(cli.status, 0, "%s%s", cli.out, cli.err);
+	cr_expect_not_null(strstr(cli.out, "CanaryRecorded"), "%s", cli.out);
+	cli_free(&cli);
+	cr_expect_eq(denials(), 0);
+	SANDBOX("freeze", "1");
+	CLI(&cli, "--set", world.dir, "status");
+	cr_expect_not_null(strstr(cli.out, "Frozen"), "%s", cli.out);
+	cli_free(&cli);
+	cr_expect_eq(denials(), 0);
 }

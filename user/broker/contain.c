@@ -44,13 +44,20 @@ static int check_fds(const struct sl_contain_options *options, struct sl_err *er
 	return 0;
 }
 
-static bool is_protected(const struct sl_contain_plan *plan, const char *type)
+/*
+ * Where root can write to cgroups and pins, to the memory of others, and to settings by which
+ * the kernel executes a file outside of all sandboxes (core_pattern, modprobe, uevent_helper).
+ */
+static bool is_protected(const char *type)
 {
-	return !strcmp(type, "cgroup") || !strcmp(type, "cgroup2") || !strcmp(type, "bpf") ||
-	       (plan->options.strict && !strcmp(type, "proc"));
+	static const char *const types[] = { "cgroup", "cgroup2", "bpf", "proc", "sysfs" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if (!strcmp(type, types[i]))
+			return true;
+	return false;
 }
 
-/* All places where cgroups and pins, and memory of others, can be written to. */
 static int find_mounts(struct sl_contain_plan *plan, struct sl_err *err)
 {
 	FILE *file = setmntent("/proc/self/mounts", "re");
@@ -61,12 +68,12 @@ static int find_mounts(struct sl_contain_plan *plan, struct sl_err *err)
 	if (!file)
 		return sl_err_sys(err, errno, "can't read the table of mounts");
 	while (!ret && (mount = getmntent_r(file, &entry, text, sizeof(text)))) {
-		if (!is_protected(plan, mount->mnt_type))
+		if (!is_protected(mount->mnt_type))
 			continue;
 		if (plan->path_count == SL_CONTAIN_PATHS ||
 		    strlen(mount->mnt_dir) >= sizeof(plan->paths[0]))
 			ret = sl_err_set(err, E2BIG,
-					 "too many mounts of cgroupfs, bpffs and procfs, or "
+					 "too many mounts of cgroupfs, bpffs, procfs and sysfs, or "
 					 "at too long a path, to keep them all read-only");
 		else
 			snprintf(plan->paths[plan->path_count++], sizeof(plan->paths[0]), "%s",
@@ -97,11 +104,14 @@ static int plan_domain(struct sl_contain_plan *plan, struct sl_err *err)
 	}
 	say(plan, "tracing processes outside, taking their descriptors and memory (Landlock)");
 	if (plan->options.strict)
-		say(plan, "tracing among its own processes, writing to /proc (strict binaries)");
+		say(plan, "tracing among its own processes (strict binaries)");
 	if (!uid || plan->options.strict) {
 		plan->domain = SL_DOMAIN_FILES_READ_ONLY;
-		say(plan, "writing to cgroupfs and bpffs, mount(), and new entries in the "
-			  "directories above those, / among them");
+		say(plan,
+		    "writing to procfs, sysfs, cgroupfs and bpffs, mount(), and new entries in "
+		    "the directories above those, / among them");
+		if (abi >= SL_LANDLOCK_SCOPES)
+			say(plan, "signals to processes outside");
 		return find_mounts(plan, err);
 	}
 	plan->domain = abi >= SL_LANDLOCK_SCOPES ? SL_DOMAIN_SCOPE : SL_DOMAIN_FILES;

@@ -54,7 +54,7 @@ struct sl_contain_plan {
 	struct sl_contain_options options;
 	enum sl_contain_domain domain;
 	unsigned int path_count;
-	char paths[SL_CONTAIN_PATHS][256]; /* mounts of cgroupfs and bpffs, of procfs if strict */
+	char paths[SL_CONTAIN_PATHS][256]; /* mounts that are kept from being written to */
 	unsigned int line_count;
 	char lines[SL_CONTAIN_LINES][256]; /* what was taken away, a sentence each */
 };

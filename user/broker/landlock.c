@@ -149,7 +149,8 @@ int sl_landlock_read_only(const char *const paths[], unsigned int count, struct 
 	/* Without paths: rights that are all granted, for the sake of the domain. */
 	rules.dir = LANDLOCK_ACCESS_FS_REFER | (count ? CHANGE_DIR : LANDLOCK_ACCESS_FS_MAKE_BLOCK);
 	rules.file = count ? CHANGE_FILE | (abi >= 3 ? ACCESS_TRUNCATE : 0) : 0;
-	ret = new_ruleset(&ruleset, rules.dir | rules.file, 0, err);
+	ret = new_ruleset(&ruleset, rules.dir | rules.file,
+			  abi >= SL_LANDLOCK_SCOPES ? SCOPE_SIGNAL : 0, err);
 	if (ret)
 		return ret;
 	rules.ruleset = ruleset;

@@ -22,7 +22,8 @@ int sl_landlock_abi(void);
 int sl_landlock_scope(struct sl_err *err);
 
 /*
- * Keeps all below `paths` from being changed, and leaves everything else as it is; paths
+ * Keeps all below `paths` from being changed, and processes outside from being signalled where
+ * the kernel can (SL_LANDLOCK_SCOPES), and leaves everything else as it is; paths
  * that aren't there are skipped, none at all will do. What it costs: mount(), in user
  * namespaces too; new entries in the directories on the way to a path (/, /sys, /sys/fs).
  */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The canary: a child enters the sandbox's cgroup, connects over loopback to a listener
- * of this process, sends one byte, closes, and exits. Its record must appear twice: as
- * the owner of the live tuple, and among the closed sockets with the byte counted.
+ * The canary: a child enters the sandbox's cgroup, connects over loopback to a listener of
+ * its own, which every policy allows, sends one byte, closes, and exits. Its record must
+ * appear twice: as the owner of the live tuple, and among the closed sockets with the byte
+ * counted.
  *
  *	this process              child (in the sandbox from here)
- *	listen
  *	fork, cgroup.procs  ->
- *	"go"                ->    socket, connect, send
- *	                    <-    report: error, own pid, local port
- *	accept, look up
+ *	"go"                ->    listen, socket, connect, send
+ *	                    <-    report: error, own pid, both ends
+ *	look up
  *	"close"             ->    close
  *	                    <-    report
  *	look up                   _exit
@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "kernel/cgroup.h"
 #include "kernel/live_private.h"
+#include "kernel/set_private.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -45,7 +46,7 @@
 struct report {
 	int error; /* positive errno of the first step that failed, 0 */
 	int pid;   /* in its own pid namespace */
-	struct sockaddr_in local;
+	struct sockaddr_in local, remote;
 };
 
 struct canary {
@@ -53,11 +54,9 @@ struct canary {
 	const struct sl_sandbox *sandbox;
 	struct sl_condition *condition;
 	long long deadline_ms; /* CLOCK_MONOTONIC */
-	int listener;
-	int control; /* SEQPACKET to the child */
+	int control;           /* SEQPACKET to the child */
 	pid_t pid;
 	unsigned long long start_ticks;
-	struct sockaddr_in address; /* of the listener */
 	struct report report;
 	char made[2 * PATH_MAX]; /* cgroup to remove, or "" */
 };
@@ -87,8 +86,9 @@ static void child_report(int control, int error, int fd)
 	struct report report = { .error = error, .pid = getpid() };
 	socklen_t len = sizeof(report.local);
 
-	if (fd >= 0)
-		getsockname(fd, (struct sockaddr *)&report.local, &len);
+	if (fd >= 0 && (getsockname(fd, (struct sockaddr *)&report.local, &len) ||
+			getpeername(fd, (struct sockaddr *)&report.remote, &len)))
+		report.error = errno;
 	if (send(control, &report, sizeof(report), MSG_NOSIGNAL) < 0)
 		_exit(1);
 }
@@ -101,16 +101,33 @@ static void child_wait(int control)
 		_exit(1);
 }
 
-static void __attribute__((noreturn)) child_run(int control, const struct sockaddr_in *to)
+/* A connection to itself, and a byte on its way; -1 with errno. */
+static int child_connect(void)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(to);
+
+	if (listener < 0 || fd < 0 || bind(listener, (struct sockaddr *)&to, len) ||
+	    listen(listener, 1) || getsockname(listener, (struct sockaddr *)&to, &len) ||
+	    connect(fd, (struct sockaddr *)&to, len) || send(fd, "c", 1, MSG_NOSIGNAL) != 1)
+		return -1;
+	return fd;
+}
+
+static void __attribute__((noreturn)) child_run(int control)
 {
 	int fd;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, CANARY_COMM);
 	child_wait(control);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof(*to)) ||
-	    send(fd, "c", 1, MSG_NOSIGNAL) != 1) {
+	fd = child_connect();
+	if (fd < 0) {
 		child_report(control, errno, -1);
 		_exit(1);
 	}
@@ -122,22 +139,6 @@ static void __attribute__((noreturn)) child_run(int control, const struct sockad
 }
 
 /* --- in this process --- */
-
-static int canary_listen(struct canary *canary)
-{
-	_cleanup_fd_ int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	socklen_t len = sizeof(canary->address);
-
-	canary->address = (struct sockaddr_in){
-		.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-	};
-	if (fd < 0 || bind(fd, (struct sockaddr *)&canary->address, len) || listen(fd, 1) ||
-	    getsockname(fd, (struct sockaddr *)&canary->address, &len))
-		return -errno;
-	canary->listener = TAKE_FD(fd);
-	return 0;
-}
 
 static int canary_fork(struct canary *canary)
 {
@@ -153,8 +154,7 @@ static int canary_fork(struct canary *canary)
 	}
 	if (!canary->pid) {
 		close(pair[0]);
-		close(canary->listener);
-		child_run(pair[1], &canary->address);
+		child_run(pair[1]);
 	}
 	close(pair[1]);
 	canary->control = pair[0];
@@ -242,12 +242,12 @@ static struct sl_endpoint endpoint_of(const struct sockaddr_in *address)
 static bool check_live(struct canary *canary, struct sl_sock *found)
 {
 	struct sl_endpoint local = endpoint_of(&canary->report.local);
-	struct sl_endpoint remote = endpoint_of(&canary->address);
+	struct sl_endpoint remote = endpoint_of(&canary->report.remote);
 	unsigned long long netns = 0;
 	socklen_t len = sizeof(netns);
 	int rc;
 
-	getsockopt(canary->listener, SOL_SOCKET, SO_NETNS_COOKIE, &netns, &len);
+	getsockopt(canary->control, SOL_SOCKET, SO_NETNS_COOKIE, &netns, &len);
 	rc = sl_tuple_resolve(canary->set, &local, &remote, netns, found);
 	if (rc) {
 		sl_condition_set(
@@ -338,7 +338,6 @@ static void connect_failed(struct canary *canary, int error)
 
 static void canary_run(struct canary *canary, const char *path)
 {
-	_cleanup_fd_ int accepted = -1;
 	struct sl_sock owner;
 	struct report done;
 	int rc;
@@ -354,12 +353,6 @@ static void canary_run(struct canary *canary, const char *path)
 		return failed(canary, path, "connecting from inside", rc);
 	if (canary->report.error)
 		return connect_failed(canary, canary->report.error);
-	rc = wait_readable(canary, canary->listener);
-	if (rc)
-		return failed(canary, path, "accepting", rc);
-	accepted = accept4(canary->listener, NULL, NULL, SOCK_CLOEXEC);
-	if (accepted < 0)
-		return failed(canary, path, "accepting", -errno);
 	if (!check_live(canary, &owner))
 		return;
 	rc = canary_step(canary, &done);
@@ -376,8 +369,6 @@ static void canary_end(struct canary *canary)
 
 	if (canary->control >= 0)
 		close(canary->control);
-	if (canary->listener >= 0)
-		close(canary->listener);
 	if (canary->pid > 0) {
 		kill(canary->pid, SIGKILL);
 		pidfd = (int)syscall(SYS_pidfd_open, canary->pid, 0);
@@ -390,6 +381,14 @@ static void canary_end(struct canary *canary)
 		(void)sl_cgroup_destroy(canary->made, REAP_MS);
 }
 
+static bool guard_frozen(struct sl_set *set, __u32 sandbox)
+{
+	struct sl_guard guard;
+
+	return !sl_map_lookup(sl_set_map_fd(set, SL_MAP_GUARDS), &sandbox, &guard) &&
+	       guard.mode == SL_GUARD_FROZEN;
+}
+
 void sl_live_canary(struct sl_set *set, const struct sl_sandbox *sandbox, const char *path,
 		    int timeout_ms, struct sl_condition *condition)
 {
@@ -398,22 +397,21 @@ void sl_live_canary(struct sl_set *set, const struct sl_sandbox *sandbox, const 
 		.sandbox = sandbox,
 		.condition = condition,
 		.deadline_ms = sl_monotonic_ms() + timeout_ms,
-		.listener = -1,
 		.control = -1,
 	};
 	int rc;
 
 	if (cgroup_frozen(path))
 		return failed(&canary, path, "", 0);
-	rc = canary_listen(&canary);
-	if (rc) {
-		connect_failed(&canary, -rc);
-	} else {
-		rc = canary_fork(&canary);
-		if (rc)
-			failed(&canary, path, "starting a canary", rc);
-		else
-			canary_run(&canary, path);
+	if (guard_frozen(set, sandbox->id)) {
+		sl_condition_set(condition, SL_CONDITION_UNKNOWN, "Frozen",
+				 "the sandbox is frozen: a canary would be denied; thaw it first");
+		return;
 	}
+	rc = canary_fork(&canary);
+	if (rc)
+		failed(&canary, path, "starting a canary", rc);
+	else
+		canary_run(&canary, path);
 	canary_end(&canary);
 }
