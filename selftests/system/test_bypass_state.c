@@ -72,6 +72,7 @@ Test(bypass_state, name_on_a_connected_socket)
 Test(bypass_state, name_on_a_revoked_socket)
 {
 	struct sink *gone = &guarded.shut_udp[OTHER_PORT];
+	struct sl_counters counters;
 	struct load load;
 
 	also_allow(gone);
@@ -84,6 +85,8 @@ Test(bypass_state, name_on_a_revoked_socket)
 	do_more(&load, "send");
 	cr_expect_str_eq(did_errno(&load, "send", 1), "EPERM");
 	cr_expect_eq(load_end(&load), 0);
+	cr_assert_eq(sl_counters_read(world.set, world.sandbox, &counters), 0);
+	cr_expect_eq(counters.denied[SL_REASON_STALE_POLICY], 1);
 	cr_expect_eq(sink_take(&guarded.open_udp), 1);
 	cr_expect_eq(sink_take(gone), 1, "what came after the rule had gone has arrived");
 	load_free(&load);

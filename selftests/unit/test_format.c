@@ -97,6 +97,9 @@ Test(format, protocols)
 	cr_expect_str_eq(PROTOCOL(AF_INET, SOCK_RAW, IPPROTO_TCP), "raw:6");
 	cr_expect_str_eq(PROTOCOL(AF_PACKET, SOCK_RAW, 0x300), "packet");
 	cr_expect_str_eq(PROTOCOL(AF_INET, SOCK_STREAM, 4711), "proto:4711");
+	cr_expect_str_eq(PROTOCOL(AF_VSOCK, SOCK_STREAM, 0), "vsock");
+	cr_expect_str_eq(PROTOCOL(AF_CAN, SOCK_RAW, 1), "can");
+	cr_expect_str_eq(PROTOCOL(4711, SOCK_STREAM, 0), "family:4711");
 }
 
 Test(format, names)

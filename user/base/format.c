@@ -160,6 +160,20 @@ const char *sl_format_dev(char *dst, size_t size, uint32_t dev)
 	return dst;
 }
 
+const char *sl_family_name(unsigned int family)
+{
+	static const char *const names[] = {
+		[AF_UNIX] = "unix",       [AF_INET] = "inet",   [AF_AX25] = "ax25",
+		[AF_INET6] = "inet6",     [AF_KEY] = "key",     [AF_NETLINK] = "netlink",
+		[AF_PACKET] = "packet",   [AF_RDS] = "rds",     [AF_PPPOX] = "pppox",
+		[AF_CAN] = "can",         [AF_TIPC] = "tipc",   [AF_BLUETOOTH] = "bluetooth",
+		[AF_ALG] = "alg",         [AF_VSOCK] = "vsock", [AF_KCM] = "kcm",
+		[AF_QIPCRTR] = "qipcrtr", [AF_SMC] = "smc",     [AF_XDP] = "xdp",
+	};
+
+	return family < ARRAY_SIZE(names) ? names[family] : NULL;
+}
+
 const char *sl_format_protocol(char *dst, size_t size, unsigned int family, unsigned int type,
 			       unsigned int protocol)
 {
@@ -173,8 +187,11 @@ const char *sl_format_protocol(char *dst, size_t size, unsigned int family, unsi
 		{ IPPROTO_MPTCP, "mptcp" },
 	};
 
-	if (family == AF_PACKET) {
-		snprintf(dst, size, "packet");
+	if (family && family != AF_INET && family != AF_INET6) {
+		if (sl_family_name(family))
+			snprintf(dst, size, "%s", sl_family_name(family));
+		else
+			snprintf(dst, size, "family:%u", family);
 		return dst;
 	}
 	if (type == SOCK_RAW) {
@@ -201,24 +218,4 @@ const char *sl_tcp_state_name(unsigned int state)
 
 	_Static_assert(ARRAY_SIZE(names) == 13, "TCP_NEW_SYN_RECV is 12");
 	return state < ARRAY_SIZE(names) ? names[state] : NULL;
-}
-
-const char *sl_family_name(unsigned int family)
-{
-	switch (family) {
-	case AF_UNIX:
-		return "unix";
-	case AF_INET:
-		return "inet";
-	case AF_INET6:
-		return "inet6";
-	case AF_NETLINK:
-		return "netlink";
-	case AF_PACKET:
-		return "packet";
-	case AF_VSOCK:
-		return "vsock";
-	default:
-		return NULL;
-	}
 }

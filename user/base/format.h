@@ -45,7 +45,7 @@ const char *sl_format_dev(char *dst, size_t size, uint32_t dev);
 
 /*
  * "tcp", "udp", "icmp", "ipv6-icmp", "mptcp", "sctp", "udplite", "raw:N" for SOCK_RAW,
- * "packet" for AF_PACKET, "proto:N" for all else.
+ * "proto:N"; of another family than IP its name, or "family:N". Family 0: one of IP's.
  */
 const char *sl_format_protocol(char *dst, size_t size, unsigned int family, unsigned int type,
 			       unsigned int protocol);
