@@ -135,6 +135,20 @@ pid_t agent_worker(void)
 	return worker;
 }
 
+unsigned int agent_fds(pid_t pid)
+{
+	_cleanup_dir_ DIR *dir = NULL;
+	char path[64];
+	unsigned int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	cr_assert_not_null(dir);
+	while (readdir(dir))
+		n++;
+	return n;
+}
+
 /* --- calls --- */
 
 static bool is_there(void *arg)

@@ -34,6 +34,8 @@ void agent_start(void);
 int agent_end(int signal);
 /* Pid of the worker. */
 pid_t agent_worker(void);
+/* How many descriptors a process has. */
+unsigned int agent_fds(pid_t pid);
 /* The log so far; freed by the caller. */
 char *agent_log(void);
 

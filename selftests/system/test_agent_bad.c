@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* S8, S9, S10, bad clients: each fails alone, with a reason. */
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -78,20 +77,6 @@ static void huge(void)
 	cr_expect(errno == EPIPE || errno == ECONNRESET, "%s", strerror(errno));
 }
 
-static unsigned int open_fds(pid_t pid)
-{
-	_cleanup_dir_ DIR *dir = NULL;
-	char path[64];
-	unsigned int n = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	cr_assert_not_null(dir);
-	while (readdir(dir))
-		n++;
-	return n;
-}
-
 static void send_with_fds(int sock, const char *text, int fd, unsigned int count)
 {
 	char control[CMSG_SPACE(8 * sizeof(int))] __attribute__((aligned(8))) = { 0 };
@@ -113,14 +98,14 @@ static void descriptors(void)
 {
 	_cleanup_fd_ int fd = agent_socket(), more = agent_socket();
 	pid_t worker = agent_worker();
-	unsigned int before = open_fds(worker);
+	unsigned int before = agent_fds(worker);
 	char answer[4096];
 
 	for (int i = 0; i < 500; i++) {
 		send_with_fds(fd, HELLO, STDERR_FILENO, SL_FDS_MAX);
 		cr_assert_gt(recv(fd, answer, sizeof(answer), 0), 0);
 	}
-	cr_expect_leq(open_fds(worker), before);
+	cr_expect_leq(agent_fds(worker), before);
 	/* More than a message may have. */
 	send_with_fds(more, HELLO, STDERR_FILENO, SL_FDS_MAX + 1);
 	cr_expect(is_ended(more));
