@@ -34,6 +34,8 @@ void agent_start(void);
 int agent_end(int signal);
 /* Pid of the worker. */
 pid_t agent_worker(void);
+/* A whole file, as far as it is there; freed by the caller. */
+char *agent_text(const char *path);
 /* How many descriptors a process has. */
 unsigned int agent_fds(pid_t pid);
 /* The log so far; freed by the caller. */
@@ -56,6 +58,10 @@ void agent_do(struct sl_control *control, const char *method, const char *fmt, .
 /* The same for one that must fail with this error of io.sluice; its parameters. */
 struct json_object *agent_refused(struct sl_control *control, const char *error, const char *method,
 				  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The same with parameters and descriptors that are made already; `error` NULL: it succeeds. */
+struct json_object *agent_send(struct sl_control *control, const char *error, const char *method,
+			       struct json_object *params, const struct sl_fds *fds);
 
 struct box {
 	char cgroup[PATH_MAX];
@@ -85,6 +91,8 @@ void box_go(struct box *box);
 int box_wait(struct box *box);
 /* What it has printed; freed by the caller. */
 char *box_output(const struct box *box);
+/* One more connection from inside, by a process that joins; 0 or what sl-load said. */
+int box_connect(const struct box *box, unsigned int port);
 /* Recover on a new connection, with the next epoch. */
 void box_recover(struct box *box);
 /* Kills what is left, detaches, removes the cgroup. */
