@@ -113,6 +113,17 @@ static __always_inline __u32 seed_flags(struct sock *sk, __u8 state)
 	return SL_SOCK_CONNECTED | SL_SOCK_ESTABLISHED;
 }
 
+/*
+ * A socket remembers the cgroup that it was made in: with that in the sandbox it is the
+ * members' own, whoever of them made it.
+ */
+static __always_inline __u32 seed_origin(struct sock *sk, __u32 sandbox)
+{
+	__u32 made_in = cgroup_sandbox(BPF_CORE_READ(sk, sk_cgrp_data.cgroup));
+
+	return SL_SOCK_PREEXISTING | (made_in == sandbox ? 0 : SL_SOCK_FOREIGN);
+}
+
 /* Sockets that members held before: the first holder found stands as the owner. */
 SEC("iter/task_file")
 int seed_socks(struct bpf_iter__task_file *ctx)
@@ -137,8 +148,7 @@ int seed_socks(struct bpf_iter__task_file *ctx)
 		return 0;
 	if (sock_find(sk, bpf_get_socket_cookie(sk)))
 		return 0;
-	rec = sock_adopt(sk, bpf_get_socket_cookie(sk), state,
-			 SL_SOCK_PREEXISTING | SL_SOCK_FOREIGN);
+	rec = sock_adopt(sk, bpf_get_socket_cookie(sk), state, seed_origin(sk, state->sandbox));
 	if (!rec)
 		return 0;
 	rec->owner.tid = state->tgid;

@@ -37,8 +37,8 @@ static __always_inline __be32 loopback_source(const struct sl_endpoint *local)
 }
 
 /*
- * A loopback destination is the sandbox's own when a member serves it, or when nobody else
- * can: in a network namespace of its own. `local`, for UDP only, is the end that sends: a
+ * A loopback destination is the sandbox's own when a member serves it, by a socket that was
+ * made inside, or when nobody else can: in a network namespace of its own. `local`, for UDP only, is the end that sends: a
  * socket that is connected is served by its peer alone.
  */
 static __always_inline bool own_loopback(void *ctx, const struct sl_endpoint *remote,
@@ -72,7 +72,7 @@ static __always_inline bool own_loopback(void *ctx, const struct sl_endpoint *re
 	if (!socket)
 		return false;
 	rec = looked_up_record(socket, udp);
-	own = rec && rec->owner.sandbox == sandbox;
+	own = rec && rec->owner.sandbox == sandbox && !(rec->flags & SL_SOCK_FOREIGN);
 	bpf_sk_release(socket);
 	return own;
 }

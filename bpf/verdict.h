@@ -69,7 +69,7 @@ static __always_inline __u32 opener_lineage(const struct sl_sock *rec)
 	__u64 cookie = rec ? rec->cookie : 0;
 	struct sl_sock_more *more = NULL;
 
-	if (!rec || (rec->flags & (SL_SOCK_FOREIGN | SL_SOCK_OPENER_LOST)))
+	if (!rec || (rec->flags & (SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING | SL_SOCK_OPENER_LOST)))
 		return 0;
 	if (rec->flags & SL_SOCK_MORE)
 		more = bpf_map_lookup_elem(&sock_more, &cookie);

@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "guard/guard.h"
 #include "system/expect.h"
+#include "system/guarded.h"
 #include "system/member.h"
 
 TestSuite(holder, .fini = world_down, .timeout = 60);
@@ -127,7 +129,8 @@ static unsigned int count_open(const struct load *load, unsigned int flags)
 Test(holder, sockets_from_before_the_sandbox)
 {
 	struct load server, inside, idle, datagrams, load;
-	const unsigned int before = SL_SOCK_PREEXISTING | SL_SOCK_FOREIGN;
+	/* Made in the sandbox's cgroup, so not foreign. */
+	const unsigned int before = SL_SOCK_PREEXISTING;
 	const char *listen;
 	struct holders holders;
 	unsigned int port;
@@ -150,6 +153,7 @@ Test(holder, sockets_from_before_the_sandbox)
 	holders = holders_of(fact_u64(listen, "cookie"));
 	cr_expect_eq(holders.n, 1);
 	cr_expect_eq(holders.sock.flags & (before | SL_SOCK_LISTENING), before | SL_SOCK_LISTENING);
+	cr_expect_not(holders.sock.flags & SL_SOCK_FOREIGN);
 	expect_owner(&holders.sock.owner, listen, "listener");
 	/* Three idle ones, one of datagrams, one that two hold, the listener. */
 	expect_conserved(6);
@@ -222,4 +226,82 @@ Test(holder, socket_older_than_membership, .init = world_up)
 	expect_conserved(2);
 	load_end(&server);
 	load_free(&server);
+}
+
+/* Two listeners of a member: one made outside, the other after it came in. */
+struct listeners {
+	unsigned int outside, inside;
+};
+
+static int listen_on(unsigned int *port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(at);
+
+	member_need(fd >= 0 && !bind(fd, (struct sockaddr *)&at, len) && !listen(fd, 8) &&
+			    !getsockname(fd, (struct sockaddr *)&at, &len),
+		    "listen");
+	*port = ntohs(at.sin_port);
+	return fd;
+}
+
+static void listen_twice(struct member *self)
+{
+	struct listeners *listeners = self->shared;
+	_cleanup_fd_ int outside = listen_on(&listeners->outside), inside = -1;
+
+	member_say(self);
+	member_wait(self);
+	inside = listen_on(&listeners->inside);
+	member_say(self);
+	member_wait(self);
+}
+
+static void deny_all(void)
+{
+	static const char text[] = "version: 1\n";
+	const struct sl_guard_options options = { .mode = SL_GUARD_ENFORCE };
+	struct sl_compiled *compiled = NULL;
+	struct sl_policy *policy = NULL;
+	struct sl_err err = { 0 };
+	__u32 id;
+
+	cr_assert_eq(sl_policy_load(&policy, text, strlen(text), "none", &err), 0);
+	cr_assert_eq(sl_compiled_new(&compiled, policy, &err), 0);
+	cr_assert_eq(sl_guard_load(world.set, world.sandbox, compiled, &options, &id, &err), 0,
+		     "%s", err.text);
+	sl_compiled_free(&compiled);
+	sl_policy_free(&policy);
+}
+
+static const char *connect_errno(struct load *load, unsigned int port)
+{
+	load_start(load, INSIDE, "do socket=tcp connect=127.0.0.1:%u", port);
+	load_end(load);
+	return did_errno(load, "connect", 0);
+}
+
+/* Whoever hands a member a listener must not make it the sandbox's own loopback. */
+Test(holder, listener_from_outside_is_no_own_loopback)
+{
+	struct listeners *listeners = member_shared(sizeof(*listeners));
+	struct member member;
+	struct load load;
+
+	world_make(NULL, false);
+	member_start(&member, OUTSIDE, listen_twice, listeners);
+	member_await(&member);
+	member_move_in(&member);
+	member_go(&member);
+	member_await(&member);
+	world_attach();
+	deny_all();
+	cr_expect_str_eq(connect_errno(&load, listeners->inside), "0");
+	load_free(&load);
+	cr_expect_str_eq(connect_errno(&load, listeners->outside), "EACCES");
+	load_free(&load);
+	member_go(&member);
+	member_end(&member);
 }

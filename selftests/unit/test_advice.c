@@ -108,6 +108,19 @@ Test(advice, an_entry_that_is_there)
 }
 
 /* Nothing is suggested that a policy would not take, or take for something else. */
+/* Advice to add the binary as such would undo what somebody has narrowed. */
+Test(advice, a_binary_that_is_there_for_a_script)
+{
+	const struct sl_advice of = { .reason = SL_REASON_BINARY,
+				      .proto = "tcp",
+				      .exe = "/usr/bin/python3.11",
+				      .rule = "web",
+				      .script = "/usr/bin/ok" };
+
+	cr_expect_str_eq(sl_advice_text(text, sizeof(text), &of),
+			 "'web' has it for script /usr/bin/ok only, executed by its #! line");
+}
+
 Test(advice, what_cannot_be_written)
 {
 	static const char *const paths[] = { "/a/*/b",    "/a\"b",  "/a\\b", "/a\nb",

@@ -124,6 +124,15 @@ static void advise_binary(struct text *text, const struct sl_advice *advice)
 {
 	size_t start = text->used;
 
+	/* To add the binary as such would widen what somebody has narrowed. */
+	if (advice->script) {
+		add(text, "'");
+		add_escaped(text, advice->rule);
+		add(text, "' has it for script ");
+		add_escaped(text, advice->script);
+		add(text, " only, executed by its #! line");
+		return;
+	}
 	add(text, "add to '");
 	add_escaped(text, advice->rule);
 	add(text, "': ");

@@ -21,6 +21,8 @@ struct sl_advice {
 	 * the destination, else one that the image matches. NULL: there is none.
 	 */
 	const char *rule;
+	/* For `binary`: the rule has the image, but only for this script. NULL: it has not. */
+	const char *script;
 	/* For `integrity`: hexadecimal digests, NULL when they are not known. */
 	const char *found, *expected;
 	bool pinned;         /* the rule expects it, not what was seen at first use */

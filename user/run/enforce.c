@@ -187,6 +187,21 @@ static const char *entry_of_binary(struct sl_enforce *e, const struct sl_view_ev
 	return found ? sl_apply_policy(e->apply)->entries[near.rule].key : NULL;
 }
 
+/* The script for which alone the rule has the image; NULL: it does not have it. */
+static const char *script_of(const struct sl_policy *policy, const struct sl_advice *advice)
+{
+	for (size_t i = 0; i < policy->entry_count; i++) {
+		const struct sl_policy_entry *entry = &policy->entries[i];
+
+		if (strcmp(entry->key, advice->rule) != 0)
+			continue;
+		for (size_t j = 0; j < entry->binary_count; j++)
+			if (!strcmp(entry->binaries[j].path, advice->exe))
+				return entry->binaries[j].script;
+	}
+	return NULL;
+}
+
 void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce)
 {
 	struct sl_enforce *e = enforce;
@@ -195,6 +210,8 @@ void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *eve
 	    (advice->reason == SL_REASON_ENDPOINT || advice->reason == SL_REASON_LISTEN ||
 	     advice->reason == SL_REASON_RESERVED_ADDRESS))
 		advice->rule = entry_of_binary(e, event);
+	if (advice->reason == SL_REASON_BINARY && advice->rule && advice->exe)
+		advice->script = script_of(sl_apply_policy(e->apply), advice);
 	if (sl_apply_policy(e->apply)->first_use)
 		advice->set_dir = sl_set_dir(e->set);
 }
