@@ -140,6 +140,8 @@ struct sl_runtime_attach {
 	unsigned int grace_ms;   /* a loss for so long is the end; 0: 60,000 */
 	bool run_on_loss;        /* not frozen until the recovery */
 	enum sl_end end;
+	/* A process whose mount namespace the policy's paths mean; 0: they mean the agent's. */
+	pid_t mounts_of;
 };
 #define SL_RUNTIME_ATTACH_INIT                                                               \
 	{                                                                                    \

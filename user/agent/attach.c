@@ -44,7 +44,7 @@ static const struct sl_param option_params[] = {
 
 struct params {
 	const char *key, *cgroup, *name, *policy, *policy_name;
-	uint64_t epoch, cgroup_fd, listener_fd;
+	uint64_t epoch, cgroup_fd, listener_fd, mounts_of;
 	struct json_object *options;
 };
 
@@ -59,6 +59,7 @@ static const struct sl_param params[] = {
 	SL_PARAM(STRING, struct params, policy, .max = SL_POLICY_FILE_MAX),
 	SL_PARAM(STRING, struct params, policy_name, .optional = true),
 	SL_PARAM(UINT, struct params, listener_fd, .optional = true, .max = SL_FDS_MAX - 1),
+	SL_PARAM(UINT, struct params, mounts_of, .optional = true, .max = INT_MAX),
 	SL_PARAM(OBJECT, struct params, options, .optional = true),
 	{ 0 },
 };
@@ -123,7 +124,9 @@ static int attach_steps(struct attach *a)
 		return ret;
 	if (!sl_agent_sandbox(set->set, a->sandbox, a->wanted.cgroup_id))
 		return sl_err_set(&a->err, ESTALE, "the cgroup was replaced meanwhile");
-	ret = sl_load_into(&a->load, set, a->sandbox, &a->err);
+	if (a->read.mounts_of)
+		ret = sl_guard_mounts_of(set->set, a->sandbox, (pid_t)a->read.mounts_of, &a->err);
+	ret = ret ?: sl_load_into(&a->load, set, a->sandbox, &a->err);
 	ret = ret ?: sl_copies_set_from(agent->copies, a->wanted.key, a->read.policy_name);
 	if (ret)
 		return a->err.code ? ret : sl_err_sys(&a->err, -ret, "can't note the policy");

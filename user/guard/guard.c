@@ -45,6 +45,7 @@ struct load {
 	const struct sl_compiled *compiled;
 	__u32 id;
 	enum sl_path_table table;
+	bool elsewhere; /* paths are not this process' own */
 };
 
 /* The key of a path's first `len` bytes; false when it is too long for the kernel. */
@@ -231,7 +232,7 @@ static int put_all(struct load *load, unsigned int sandbox)
 	policy.has_scripts = sl_bits_any(&policy.script_bits);
 	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
 		rc = sl_compiled_paths_each(load->compiled, load->table, put_path, load);
-	for (load->table = 0; !rc && load->table < SL_PATHS_MAX; load->table++)
+	for (load->table = 0; !rc && !load->elsewhere && load->table < SL_PATHS_MAX; load->table++)
 		rc = sl_compiled_paths_each(load->compiled, load->table, put_target, load);
 	rc = rc ?: sl_compiled_ports_each(load->compiled, put_port, load);
 	rc = rc ?: sl_compiled_dests_each(load->compiled, put_dest, load);
@@ -357,9 +358,12 @@ int sl_guard_load(struct sl_set *set, unsigned int sandbox, const struct sl_comp
 	struct load load = { .set = set, .compiled = compiled };
 	struct others others = { .set = set, .sandbox = sandbox };
 	struct sl_guard guard;
+	__u32 own = 0;
 	int rc = sl_guard_read(set, sandbox, &guard);
 
+	rc = rc ?: sl_mount_ns(0, &own);
 	if (!rc) {
+		load.elsewhere = guard.mnt_ns != own;
 		others.keep[0] = guard.policy;
 		rc = delete_others(&others);
 	}
@@ -384,6 +388,16 @@ int sl_guard_load(struct sl_set *set, unsigned int sandbox, const struct sl_comp
 	}
 	*policy_id = load.id;
 	return 0;
+}
+
+int sl_guard_mounts_of(struct sl_set *set, unsigned int sandbox, pid_t pid, struct sl_err *err)
+{
+	struct sl_guard guard;
+	int rc = sl_guard_read(set, sandbox, &guard);
+
+	rc = rc ?: sl_mount_ns(pid, &guard.mnt_ns);
+	rc = rc ?: guard_write(set, sandbox, &guard);
+	return rc ? sl_err_sys(err, -rc, "can't tell the mounts of process %d", pid) : 0;
 }
 
 int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode mode,

@@ -73,6 +73,12 @@ int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode m
  */
 int sl_guard_thaw(struct sl_set *set, unsigned int sandbox, struct sl_err *err);
 
+/*
+ * Before a policy is loaded: its paths mean the mount namespace of `pid`, a container's first
+ * process, and not the caller's. Links that the policy names are not followed there.
+ */
+int sl_guard_mounts_of(struct sl_set *set, unsigned int sandbox, pid_t pid, struct sl_err *err);
+
 /* The guard as it is. 0 or -errno. */
 int sl_guard_read(struct sl_set *set, unsigned int sandbox, struct sl_guard *out);
 

@@ -125,12 +125,14 @@ static int counters_reset(const struct sl_set *set, __u32 id)
 	return bpf_map_update_elem(set->maps[SL_MAP_COUNTERS], &id, zero, BPF_ANY) ? -errno : 0;
 }
 
-/* Inode number of this process' mount namespace. */
-static int own_mnt_ns(__u32 *out)
+int sl_mount_ns(pid_t pid, __u32 *out)
 {
+	char path[32] = "/proc/self/ns/mnt";
 	struct stat st;
 
-	if (stat("/proc/self/ns/mnt", &st))
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	if (stat(path, &st))
 		return -errno;
 	*out = (__u32)st.st_ino;
 	return 0;
@@ -143,7 +145,7 @@ static int sandbox_publish(const struct sl_set *set, const struct sl_sandbox *sa
 	__u64 cgroup_id = sandbox->cgroup_id;
 	int rc = counters_reset(set, sandbox->id);
 
-	rc = rc ?: own_mnt_ns(&no_policy.mnt_ns);
+	rc = rc ?: sl_mount_ns(0, &no_policy.mnt_ns);
 	if (rc)
 		return rc;
 	/*

@@ -22,6 +22,7 @@
 #define SLUICE_USER_SET_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <sluice/counter.h>
 #include <sluice/exe.h>
@@ -163,6 +164,9 @@ int sl_sandbox_each(struct sl_set *set, int (*fn)(const struct sl_sandbox *sandb
  * overlayfs, and a device of the subvolume's on btrfs. -ENOENT: no regular file.
  */
 int sl_file_identity(const struct sl_set *set, int fd, struct sl_iter_file *out);
+
+/* Inode number of a process' mount namespace, pid 0: the caller's. */
+int sl_mount_ns(pid_t pid, __u32 *out);
 
 /* Sum of a sandbox's counters over all CPUs; id 0 is what belongs to no sandbox. */
 int sl_counters_read(struct sl_set *set, unsigned int id, struct sl_counters *out);

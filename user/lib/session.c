@@ -145,6 +145,8 @@ static int ask_attach(struct json_object *json, const struct sl_runtime_attach *
 	ret = ret ?: ask_fd(json, "cgroup_fd", fds, a->cgroup_fd);
 	ret = ret ?: ask_text(json, "name", a->name);
 	ret = ret ?: ask_fd(json, "listener_fd", fds, a->listener_fd);
+	if (!ret && a->mounts_of)
+		ret = sl_json_add(json, "mounts_of", json_object_new_int(a->mounts_of));
 	ret = ret ?: ask_options(json, a);
 	return ret ?: ask_policy(json, a->policy, a->policy_name);
 }

@@ -56,6 +56,7 @@ static int attach(struct sl_oci_box *box, const struct sl_oci_process *process, 
 	wanted.policy = policy;
 	wanted.policy_name = path;
 	wanted.listener_fd = listener;
+	wanted.mounts_of = process->pid;
 	wanted.silence_ms = SILENCE_MS;
 	/* A container is not its agent's: it goes on without us. */
 	wanted.run_on_loss = true;
