@@ -16,21 +16,21 @@ enum sl_verdict {
 };
 
 /* X(NAME, "name", "what it means") */
-#define SL_REASONS(X)                                                                          \
-	X(NONE, "none", "allowed")                                                             \
-	X(ENDPOINT, "endpoint", "no rule names this destination")                              \
-	X(BINARY, "binary", "a rule names this destination, but not for this binary")          \
-	X(INTEGRITY, "integrity", "the binary's path is in the rule, its bytes are not")       \
-	X(NO_IDENTITY, "no-identity", "the process or its binary has no identity to match")    \
-	X(RESERVED_ADDRESS, "reserved-address", "loopback, link-local, metadata or the like")  \
-	X(UNMAPPED_NAME, "unmapped-name", "a synthetic address that stands for no name")       \
+#define SL_REASONS(X)                                                                              \
+	X(NONE, "none", "allowed")                                                                 \
+	X(ENDPOINT, "endpoint", "no rule names this destination")                                  \
+	X(BINARY, "binary", "a rule names this destination, but not for this binary")              \
+	X(INTEGRITY, "integrity", "the binary's path is in the rule, its bytes are not")           \
+	X(NO_IDENTITY, "no-identity", "the process or its binary has no identity to match")        \
+	X(RESERVED_ADDRESS, "reserved-address", "loopback, link-local, metadata or the like")      \
+	X(UNMAPPED_NAME, "unmapped-name", "a synthetic address that stands for no name")           \
 	X(STALE_POLICY, "stale-policy", "an earlier policy allowed it, the one in force does not") \
-	X(FAMILY, "family", "a socket family or type that is not mediated")                    \
-	X(FROZEN, "frozen", "the sandbox is frozen")                                           \
-	X(OWNER_GONE, "owner-gone", "the process had exited before its call could be decided") \
-	X(INTERNAL, "internal", "sluice could not decide; see the faults")                     \
-	X(LISTEN, "listen", "no `listen` entry has this port for this binary")                 \
-	X(STRICT, "strict",                                                                    \
+	X(FAMILY, "family", "a socket family or type that is not mediated")                        \
+	X(FROZEN, "frozen", "the sandbox is frozen")                                               \
+	X(OWNER_GONE, "owner-gone", "the process had exited before its call could be decided")     \
+	X(INTERNAL, "internal", "sluice could not decide; see the faults")                         \
+	X(LISTEN, "listen", "no `listen` entry has this port for this binary")                     \
+	X(STRICT, "strict",                                                                        \
 	  "the rule is strict: started with loader variables, or another's socket")
 
 enum sl_reason {
