@@ -87,6 +87,7 @@ Test(broker_outcome, non_blocking_into_a_black_hole)
 
 	marks = held_share(sizeof(*marks));
 	hole = black_hole(&marks->port);
+	cr_assert_geq(hole, 0);
 	/* Without the hold it is the same: that is a black hole. */
 	cr_assert_eq(connect_non_blocking(NULL), 0);
 	held.decide = NULL;
@@ -105,6 +106,7 @@ Test(broker_outcome, blocked_into_a_black_hole)
 
 	marks = held_share(sizeof(*marks));
 	hole = black_hole(&marks->port);
+	cr_assert_geq(hole, 0);
 	held.decide = NULL;
 	held_up(&one);
 	blocked = held_run(1, &hold_connect, held_port_connect, NULL);

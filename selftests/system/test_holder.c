@@ -255,6 +255,7 @@ static void listen_twice(struct member *self)
 	member_say(self);
 	member_wait(self);
 	inside = listen_on(&listeners->inside);
+	member_need(outside >= 0 && inside >= 0, "listeners");
 	member_say(self);
 	member_wait(self);
 }
