@@ -46,19 +46,24 @@ static _Noreturn void child_main(struct sl_handoff *h, const struct sl_filter *f
 	_exit(0);
 }
 
-/* Answers all calls at once; returns how many answers the kernel took. */
-static unsigned int answer_all(int listener)
+/*
+ * Answers all calls at once; returns how many answers the kernel took. Before 6.11 a listener
+ * has not ended while its last task is a zombie (seccomp_filter_release() runs when it is
+ * reaped), so the task is watched as well.
+ */
+static unsigned int answer_all(int listener, int pidfd)
 {
 	static const struct sl_answer answer = { .code = MARK };
-	struct pollfd poll_fd = { .fd = listener, .events = POLLIN };
+	struct pollfd fds[] = { { .fd = listener, .events = POLLIN },
+				{ .fd = pidfd, .events = POLLIN } };
 	unsigned int sent = 0;
 	union sl_notif notif;
 
 	for (;;) {
-		if (poll(&poll_fd, 1, -1) < 0 && errno != EINTR)
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
 			return sent;
-		if (!(poll_fd.revents & POLLIN)) {
-			if (poll_fd.revents)
+		if (!(fds[0].revents & POLLIN)) {
+			if (fds[0].revents || fds[1].revents)
 				return sent;
 			continue;
 		}
@@ -85,7 +90,7 @@ static void filter_getppid(struct sl_filter *filter)
 int sl_probe_killable_race(unsigned int calls, unsigned int *lost, struct sl_err *err)
 {
 	_cleanup_(sl_handoff_end) struct sl_handoff h = { -1, -1 };
-	_cleanup_fd_ int listener = -1;
+	_cleanup_fd_ int listener = -1, pidfd = -1;
 	unsigned int *answered, sent = 0;
 	struct sl_filter filter;
 	pid_t pid;
@@ -102,12 +107,16 @@ int sl_probe_killable_race(unsigned int calls, unsigned int *lost, struct sl_err
 		child_main(&h, &filter, calls, answered);
 	if (!ret && pid < 0)
 		ret = sl_err_sys(err, errno, "can't fork");
+	if (!ret) {
+		pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+		ret = pidfd < 0 ? sl_err_sys(err, errno, "can't watch a process") : 0;
+	}
 	if (!ret)
 		ret = sl_handoff_take(&h, TAKE_MS, &listener, err);
 	if (!ret)
 		ret = sl_handoff_release(&h, err);
 	if (!ret)
-		sent = answer_all(listener);
+		sent = answer_all(listener, pidfd);
 	if (pid > 0) {
 		kill(pid, SIGKILL);
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
