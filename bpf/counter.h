@@ -4,7 +4,10 @@
 
 #include "maps.h"
 
-/* A pointer as a number: the verifier lets none into a global function, or CO-RE's reach. */
+/*
+ * A pointer as a number: a global function takes no other, and CO-RE reads no socket that a
+ * look-up has returned.
+ */
 static __always_inline __u64 plain(const void *pointer)
 {
 	__u64 number = 0;

@@ -60,7 +60,7 @@ static long environ_step(__u32 i, void *data)
 	return 0;
 }
 
-/* Whether the new image of the calling task, `task_at`, was started without any of these variables. */
+/* Whether the new image of the calling task was started without any of these variables. */
 SL_GLOBAL int environ_clean(__u64 task_at)
 {
 	struct task_struct *task = (void *)task_at;

@@ -5,13 +5,9 @@
 
 #include "verdict.h"
 
-/* A socket as a number: what a look-up returns can't be read with CO-RE. */
 static __always_inline struct sock *sock_plain(struct bpf_sock *sk)
 {
-	struct sock *plain = NULL;
-
-	bpf_probe_read_kernel(&plain, sizeof(plain), &sk);
-	return plain;
+	return (struct sock *)plain(sk);
 }
 
 /*
@@ -38,8 +34,8 @@ static __always_inline __be32 loopback_source(const struct sl_endpoint *local)
 
 /*
  * A loopback destination is the sandbox's own when a member serves it, by a socket that was
- * made inside, or when nobody else can: in a network namespace of its own. `local`, for UDP only, is the end that sends: a
- * socket that is connected is served by its peer alone.
+ * made inside, or when nobody else can: in a network namespace of its own. `local`, for UDP
+ * only, is the end that sends: a socket that is connected is served by its peer alone.
  */
 static __always_inline bool own_loopback(void *ctx, const struct sl_endpoint *remote,
 					 const struct sl_endpoint *local, struct sl_guard *guard,

@@ -55,8 +55,8 @@ static __always_inline void sock_take(struct sl_sock *rec, const struct sl_owner
 }
 
 /*
- * Notes that the calling process, whose state is given, uses the socket. Another process than the owner, or the
- * owner after an exec, becomes `user`.
+ * Notes that the calling process, whose state is given, uses the socket. Another process than
+ * the owner, or the owner after an exec, becomes `user`.
  */
 static __always_inline void sock_note_user(struct sl_sock *rec, const struct sl_owner *state)
 {

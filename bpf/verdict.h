@@ -76,6 +76,7 @@ static __always_inline __u32 opener_lineage(const struct sl_sock *rec)
 	return more && more->opener.tgid ? more->opener.lineage : rec->owner.lineage;
 }
 
+/* What is asked, and nothing against it yet; verdict_rules() or listen_rules() answers. */
 static __always_inline void verdict_ask(struct verdict *v, const struct sl_guard *guard,
 					__u32 lineage, const struct sl_sock *rec, __u32 transport)
 {
@@ -108,14 +109,10 @@ static __always_inline bool allowed_by(const struct verdict *v, const struct sl_
 	policy = bpf_map_lookup_elem(&guard_policies, &id);
 	if (!policy)
 		return false;
-	if (!opener) {
-		for (int i = 0; i < SL_POLICY_WORDS; i++)
-			both |= allowed->word[i] & has->match.word[i] &
-				~policy->strict_bits.word[i];
-		return both != 0;
-	}
 	for (int i = 0; i < SL_POLICY_WORDS; i++) {
-		strict = policy->strict_bits.word[i] & ~opener->match.word[i];
+		strict = policy->strict_bits.word[i];
+		if (opener)
+			strict &= ~opener->match.word[i];
 		both |= allowed->word[i] & has->match.word[i] & ~strict;
 	}
 	return both != 0;
@@ -144,7 +141,10 @@ SL_GLOBAL int verdict_rules(struct verdict *v, const struct sl_endpoint *remote)
 	struct sl_guard_lineage *has;
 	struct sl_guard_dest *dest;
 
-	if (!v || !remote)
+	if (!v)
+		return 0;
+	v->reason = SL_REASON_INTERNAL; /* until there is another one */
+	if (!remote)
 		return 0;
 	key.policy = v->policy;
 	key.lineage = v->lineage;

@@ -79,7 +79,7 @@ static int accept_found(struct sl_query *query, struct sl_cli *cli, __u32 id, st
 static int accept_file(struct sl_cli *cli, struct accept *accept)
 {
 	_cleanup_fd_ int fd = open(accept->path, O_PATH | O_CLOEXEC);
-	struct stat st;
+	struct stat st = { 0 };
 	int ret = fd < 0 || fstat(fd, &st) ? -errno : 0;
 
 	if (!ret && !S_ISREG(st.st_mode))

@@ -76,7 +76,7 @@ int sl_control_connect(struct sl_control **out, const char *path, int timeout_ms
 	ret = sl_control_new(out, fd, timeout_ms);
 	if (ret)
 		return sl_err_sys(err, -ret, "can't talk to the agent");
-	fd = -1;
+	(void)TAKE_FD(fd);
 	return 0;
 }
 

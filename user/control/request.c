@@ -231,7 +231,7 @@ void sl_request_run(struct sl_request *request)
 		run_service(request, request->method + strlen(SERVICE) + 1);
 		return;
 	}
-	if (strncmp(request->method, interface->name, len) || request->method[len] != '.') {
+	if (strncmp(request->method, interface->name, len) != 0 || request->method[len] != '.') {
 		refuse(request, SERVICE ".InterfaceNotFound", "interface", request->method);
 		return;
 	}

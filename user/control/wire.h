@@ -58,7 +58,7 @@ int sl_wire_fill(struct sl_wire *wire);
 int sl_wire_next(struct sl_wire *wire, struct json_object **json, struct sl_fds *fds);
 
 /* One JSON object, strictly, and nothing else. -EBADMSG, -ENOMEM. */
-int sl_wire_parse(struct json_object **json, const char *text, size_t len);
+int sl_wire_parse(struct json_object **out, const char *text, size_t len);
 
 /* Whether part of a message is there, or a whole one that was not taken. */
 bool sl_wire_partial(const struct sl_wire *wire);

@@ -17,7 +17,7 @@ void sl_sweep_marks_free(struct sl_sweep_marks *marks);
 /* Marks all that is referred to, but for what lineages refer to. -EAGAIN as in sl_sweep(). */
 int sl_sweep_gather(struct sl_set *set, struct sl_sweep_marks *marks);
 
-/* A sl_ref_fn; `marks` is a struct sl_sweep_marks *. */
-int sl_sweep_mark(unsigned int lineage, unsigned int exe, unsigned int script, void *marks);
+/* A sl_ref_fn; `arg` is a struct sl_sweep_marks *. */
+int sl_sweep_mark(unsigned int lineage, unsigned int exe, unsigned int script, void *arg);
 
 #endif
