@@ -28,7 +28,9 @@ static int tuple_match(const struct sl_sock *sock, void *arg)
 {
 	struct tuple_search *search = arg;
 
-	if (sock->protocol != IPPROTO_TCP || !ends_equal(sock, search->tuple) ||
+	/* What an MPTCP socket has on the wire is TCP. */
+	if ((sock->protocol != IPPROTO_TCP && sock->protocol != IPPROTO_MPTCP) ||
+	    !ends_equal(sock, search->tuple) ||
 	    (search->found && sock->since_ns < search->out->since_ns))
 		return 0;
 	*search->out = *sock;
