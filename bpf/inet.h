@@ -92,6 +92,15 @@ static __always_inline bool endpoint_empty(const struct sl_endpoint *ep)
 	return !ep->port_be && !ep->addr_be[3] && !ep->addr_be[1] && !ep->addr_be[0];
 }
 
+static __always_inline bool endpoint_loopback(const struct sl_endpoint *ep)
+{
+	if (ep->addr_be[0] || ep->addr_be[1])
+		return false;
+	if (ep->addr_be[2] == V4_MAPPED)
+		return (ep->addr_be[3] & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
+	return !ep->addr_be[2] && ep->addr_be[3] == bpf_htonl(1);
+}
+
 /* A datagram socket that has a peer. It may send to others all the same. */
 static __always_inline bool datagram_connected(struct bpf_sock *sk)
 {

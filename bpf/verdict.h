@@ -54,15 +54,6 @@ static __always_inline struct sl_guard_dest *verdict_dest(__u32 policy, __u8 tra
 	return bpf_map_lookup_elem(&guard_dests, &key);
 }
 
-static __always_inline bool endpoint_loopback(const struct sl_endpoint *ep)
-{
-	if (ep->addr_be[0] || ep->addr_be[1])
-		return false;
-	if (ep->addr_be[2] == V4_MAPPED)
-		return (ep->addr_be[3] & bpf_htonl(0xff000000)) == bpf_htonl(0x7f000000);
-	return !ep->addr_be[2] && ep->addr_be[3] == bpf_htonl(1);
-}
-
 /* Lineage of who opened a socket; 0: not known. */
 static __always_inline __u32 opener_lineage(const struct sl_sock *rec)
 {

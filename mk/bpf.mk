@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# bpf/*.bpf.c -> one object each -> linked by bpftool -> skeleton for user space.
+# bpf/*.bpf.c -> one object each -> linked by bpftool -> skeleton for user space. Those of
+# BPF_ALONE are not linked with the others: each has a skeleton of its own.
 # Kernel types are CO-RE and arch neutral (vmlinux/); only the register macros of libbpf's
 # headers differ, hence one build for each arch.
 
 # The linker (libbpf 1.1) wants a map's definition before its extern declarations.
-BPF_SRCS := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c,$(sort $(wildcard bpf/*.bpf.c)))
-SKEL := $(O)/include/sluice.skel.h
+BPF_ALONE := bpf/steer.bpf.c
+BPF_LINKED := bpf/maps.bpf.c $(filter-out bpf/maps.bpf.c $(BPF_ALONE),\
+	$(sort $(wildcard bpf/*.bpf.c)))
+BPF_SRCS := $(BPF_LINKED) $(BPF_ALONE)
+SKEL := $(O)/include/sluice.skel.h $(BPF_ALONE:bpf/%.bpf.c=$(O)/include/%.skel.h)
 
 # <linux/types.h> needs asm/types.h, which Debian keeps below the host's triplet. Its
 # types are the same on all 64-bit arches, so the host's serves every target.
@@ -26,7 +30,7 @@ $(1)/%.bpf.o: bpf/%.bpf.c $(O)/bpf.flags
 	@mkdir -p $$(@D)
 	$$(Q)$$(CLANG) $$(BPF_CFLAGS) -D__TARGET_ARCH_$(2) -MMD -MP -c -o $$@ $$<
 
-$(1)/sluice.bpf.o: $(BPF_SRCS:bpf/%.c=$(1)/%.o)
+$(1)/sluice.bpf.o: $(BPF_LINKED:bpf/%.c=$(1)/%.o)
 	$$(call say,BPFLINK,$$@)
 	$$(Q)$$(BPFTOOL) gen object $$@ $$^
 
@@ -45,11 +49,12 @@ bpf_dir = $(O)/bpf$(if $(filter-out $(ARCH),$(1)),-$(1))
 $(foreach arch,$(BPF_ARCHES),\
 	$(eval $(call bpf_rules,$(call bpf_dir,$(arch)),$(BPF_NAME_$(arch)))))
 
-$(SKEL): $(O)/bpf/sluice.bpf.o
+$(SKEL): $(O)/include/%.skel.h: $(O)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
 	@mkdir -p $(@D)
-	$(Q)$(BPFTOOL) gen skeleton $< name sluice_bpf >$@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
 
 .PHONY: bpf-all-arch
-bpf-all-arch: $(foreach arch,$(BPF_ARCHES),$(call bpf_dir,$(arch))/sluice.bpf.o) ## Build the BPF object for every arch
+bpf-all-arch: $(foreach arch,$(BPF_ARCHES),$(addprefix $(call bpf_dir,$(arch))/,\
+	sluice.bpf.o $(BPF_ALONE:bpf/%.c=%.o))) ## Build the BPF object for every arch
 	@:

@@ -13,6 +13,7 @@
 #include "kernel/bpffs.h"
 #include "kernel/cgroup.h"
 #include "kernel/set_private.h"
+#include "kernel/steer.h"
 
 /*
  * Serialises attach and detach of a set: held until the descriptor is closed. Waits. Not
@@ -31,7 +32,7 @@ static int sandboxes_lock(const struct sl_set *set, int *fd)
 	return flock(*fd, LOCK_EX) ? -errno : 0;
 }
 
-static int sandbox_dir(char out[PATH_MAX], const struct sl_set *set, unsigned int id)
+int sl_sandbox_dir(char out[PATH_MAX], const struct sl_set *set, unsigned int id)
 {
 	char name[16];
 
@@ -187,7 +188,7 @@ static int attach_programs(const struct sl_set *set, unsigned int id, int cgroup
 			   struct sl_err *err)
 {
 	char dir[PATH_MAX];
-	int rc = sandbox_dir(dir, set, id);
+	int rc = sl_sandbox_dir(dir, set, id);
 
 	if (rc)
 		return sl_err_sys(err, -rc, "'%s'", set->dir);
@@ -366,9 +367,10 @@ int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)
 		return sl_err_sys(err, -rc, "can't lock the set at '%s'", set->dir);
 	if (bpf_map_lookup_elem(set->maps[SL_MAP_SANDBOXES], &key, sandbox))
 		return sl_err_set(err, ENOENT, "there is no sandbox %u", id);
-	rc = sandbox_dir(dir, set, id);
+	rc = sl_sandbox_dir(dir, set, id);
 	if (rc)
 		return sl_err_sys(err, -rc, "'%s'", set->dir);
+	sl_steer_detach(set, id);
 	detach_programs(dir);
 	rc = sl_bpffs_remove(dir, err);
 	if (rc)

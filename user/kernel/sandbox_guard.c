@@ -113,7 +113,7 @@ static int attach_root(const struct sl_set *set, struct sl_err *err)
 int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err)
 {
 	_cleanup_free_ struct sl_sandbox *sandbox = malloc(sizeof(*sandbox));
-	char path[2 * PATH_MAX], mount[PATH_MAX], dir[PATH_MAX], sub[32];
+	char path[2 * PATH_MAX], mount[PATH_MAX], dir[PATH_MAX];
 	_cleanup_fd_ int cgroup = -1;
 	unsigned long long cgroup_id = 0;
 	__u32 key = id;
@@ -134,8 +134,7 @@ int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err)
 		return rc;
 	if (sl_cgroup_id(&cgroup_id, cgroup) || cgroup_id != sandbox->cgroup_id)
 		return sl_err_set(err, ESTALE, "the cgroup of sandbox %u was replaced", id);
-	snprintf(sub, sizeof(sub), SL_SET_SANDBOXES "/%u", id);
-	rc = sl_set_path(dir, set->dir, sub, NULL);
+	rc = sl_sandbox_dir(dir, set, id);
 	if (rc)
 		return sl_err_sys(err, -rc, "'%s'", set->dir);
 	rc = attach_kind(set, SL_PROG_GUARD, dir, cgroup, err);

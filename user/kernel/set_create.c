@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/format.h"
-#include "base/log.h"
 #include "kernel/bpffs.h"
 #include "kernel/feature.h"
 #include "kernel/set_private.h"
@@ -29,37 +28,6 @@
 static void cleanup_skel(struct sluice_bpf **skel)
 {
 	sluice_bpf__destroy(*skel);
-}
-
-/* Lines of a message that are kept: what the verifier complains of comes last. */
-#define LOG_LINES 60
-
-/*
- * libbpf's own messages: kept for -v; the error that reaches a person is ours. The
- * verifier's log is one message of thousands of lines.
- */
-__attribute__((format(printf, 2, 0))) static int libbpf_log(enum libbpf_print_level level,
-							    const char *fmt, va_list args)
-{
-	_cleanup_free_ char *text = NULL;
-	char *line, *next;
-	unsigned int n = 0;
-
-	if (level == LIBBPF_DEBUG || sl_log_get_level() < SL_LOG_DEBUG)
-		return 0;
-	if (vasprintf(&text, fmt, args) < 0) {
-		text = NULL; /* undefined, says the manual */
-		return 0;
-	}
-	line = text + strlen(text);
-	while (line > text && n <= LOG_LINES)
-		if (*--line == '\n')
-			n++;
-	next = *line == '\n' ? line + 1 : line;
-	while ((line = strsep(&next, "\n")))
-		if (*line)
-			sl_log_debug("%s", line);
-	return 0;
 }
 
 /* True when the kernel has the tracepoint: its BTF typedef says so. */
@@ -312,7 +280,7 @@ static int load(struct sluice_bpf **out, const struct sl_set_options *options, s
 	bool count_skb = options->count_skb;
 	int rc;
 
-	libbpf_set_print(libbpf_log);
+	libbpf_set_print(sl_libbpf_log);
 	skel = sluice_bpf__open();
 	if (!skel)
 		return sl_err_sys(err, errno, "can't open the built-in programs");

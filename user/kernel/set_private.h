@@ -4,6 +4,7 @@
 #define SLUICE_USER_SET_PRIVATE_H
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <limits.h>
 
 #include "kernel/set.h"
@@ -77,6 +78,13 @@ int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *pro
 
 /* Ends the root's links now, so that the host's calls don't wait for a worker to do it. */
 void sl_root_detach(const char *set_dir);
+
+/* For libbpf_set_print(): its messages are told with -v only. */
+int sl_libbpf_log(enum libbpf_print_level level, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));
+
+/* "<dir>/sandbox/<id>", the pins of one sandbox. 0 or -ENAMETOOLONG. */
+int sl_sandbox_dir(char out[PATH_MAX], const struct sl_set *set, unsigned int id);
 
 /* bpf(2)'s look-up: 0 or -errno. */
 int sl_map_lookup(int fd, const void *key, void *value);
