@@ -270,7 +270,7 @@ Test(policy_errors, what_can_not_be_enforced_is_named)
 		{ ENDPOINT("host: a.org, port: 1, protocol: rest"),
 		  "5:40: protocol: sluice can't enforce it: 'rest'", "inspecting proxy" },
 		{ ENDPOINT("host: a.org, port: 1, transport: udp, protocol: tcp"),
-		  "5:56: `protocol: tcp` contradicts the transport", NULL },
+		  "5:56: protocol: it contradicts the transport: 'tcp'", NULL },
 		{ ENDPOINT("host: a.org, port: 1, tls: terminate"),
 		  "5:35: tls: sluice can't enforce it: 'terminate'", "`tls: skip`" },
 		{ ENDPOINT("host: a.org, port: 1, enforcement: audit"),

@@ -185,3 +185,63 @@ Test(policy_load, long_scripts)
 	long_script(252, "/**", E2BIG);
 	long_script(256, "*", 0);
 }
+
+static bool inspects(const struct sl_policy *policy, const char *name, const char *address,
+		     uint16_t port)
+{
+	struct sl_prefix prefix;
+
+	cr_assert_eq(sl_prefix_parse(address, &prefix), 0);
+	return sl_policy_inspects(policy, name, &prefix.addr, port);
+}
+
+Test(policy_load, requests_are_left_to_who_looks_into_them)
+{
+	static const char text[] =
+		"version: 1\n"
+		"network_policies:\n"
+		"  a:\n"
+		"    endpoints:\n"
+		"      - { host: \"*.x.org\", port: 443, protocol: rest, tls: terminate,\n"
+		"          rules: [{ allow: { method: GET, path: \"/**\" } }] }\n"
+		"      - { cidr: 192.0.2.0/24, port: 80, access: read-only }\n"
+		"      - { host: plain.x.org, port: 8443, protocol: tcp, enforcement: enforce }\n"
+		"    binaries: [{ path: /usr/bin/curl }]\n";
+	const struct sl_policy_options options = { .inspects = true };
+	struct sl_policy *policy = NULL;
+	struct sl_err err = { 0 };
+
+	cr_assert_eq(sl_policy_load(&policy, text, strlen(text), "p.yaml", &err), -EINVAL);
+	cr_assert_eq(sl_policy_load_for(&policy, text, strlen(text), "p.yaml", &options, &err), 0,
+		     "%s", err.text);
+	cr_expect(policy->entries[0].endpoints[0].inspected);
+	cr_expect(policy->entries[0].endpoints[1].inspected);
+	cr_expect_not(policy->entries[0].endpoints[2].inspected);
+	cr_expect(inspects(policy, "a.x.org", "198.51.100.1", 443));
+	cr_expect_not(inspects(policy, "a.x.org", "198.51.100.1", 80), "another port");
+	cr_expect_not(inspects(policy, "x.org", "198.51.100.1", 443), "another name");
+	cr_expect_not(inspects(policy, NULL, "198.51.100.1", 443), "no name");
+	cr_expect(inspects(policy, NULL, "192.0.2.7", 80));
+	cr_expect(inspects(policy, "b.org", "192.0.2.7", 80), "whatever its name is");
+	cr_expect_not(inspects(policy, NULL, "192.0.3.7", 80));
+	cr_expect_not(inspects(policy, "plain.x.org", "198.51.100.1", 8443));
+	sl_policy_free(&policy);
+}
+
+Test(policy_load, datagrams_can_not_be_inspected)
+{
+	static const char text[] =
+		"version: 1\n"
+		"network_policies:\n"
+		"  a:\n"
+		"    endpoints: [{ host: x.org, port: 443, transport: udp, protocol: rest }]\n"
+		"    binaries: [{ path: /usr/bin/curl }]\n";
+	const struct sl_policy_options options = { .inspects = true };
+	struct sl_policy *policy = NULL;
+	struct sl_err err = { 0 };
+
+	cr_assert_eq(sl_policy_load_for(&policy, text, strlen(text), "p.yaml", &options, &err),
+		     -EINVAL);
+	cr_expect_not_null(strstr(err.text, "p.yaml:4:69: "), "%s", err.text);
+	cr_expect_not_null(strstr(err.text, "contradicts the transport"), "%s", err.text);
+}

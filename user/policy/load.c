@@ -180,8 +180,8 @@ static int load(struct sl_loader *loader, const char *text, size_t len)
 	return policy->notes && policy->file ? 0 : sl_load_no_memory(loader);
 }
 
-int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const char *file,
-		   struct sl_err *err)
+int sl_policy_load_for(struct sl_policy **out, const char *text, size_t len, const char *file,
+		       const struct sl_policy_options *options, struct sl_err *err)
 {
 	_cleanup_(sl_policy_free) struct sl_policy *policy = calloc(1, sizeof(*policy));
 	/* The caller may not want the text, but messages are made from it in steps. */
@@ -190,6 +190,7 @@ int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const c
 		.source = { .file = file, .err = err ? err : &own },
 		.policy = policy,
 		.notes = SL_ARRAY(struct sl_policy_note),
+		.inspects = options->inspects,
 	};
 	int ret = -ENOMEM;
 
@@ -202,6 +203,14 @@ int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const c
 	if (!ret)
 		*out = TAKE_PTR(policy);
 	return ret;
+}
+
+static const struct sl_policy_options no_options;
+
+int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const char *file,
+		   struct sl_err *err)
+{
+	return sl_policy_load_for(out, text, len, file, &no_options, err);
 }
 
 /* Reads at most one byte more than a policy may have: enough to see that it is too long. */
@@ -241,11 +250,17 @@ static int read_file(const char *file, char **text, size_t *len, struct sl_err *
 	return 0;
 }
 
-int sl_policy_load_file(struct sl_policy **out, const char *file, struct sl_err *err)
+int sl_policy_load_file_for(struct sl_policy **out, const char *file,
+			    const struct sl_policy_options *options, struct sl_err *err)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len = 0;
 	int ret = read_file(file, &text, &len, err);
 
-	return ret ? ret : sl_policy_load(out, text, len, file, err);
+	return ret ? ret : sl_policy_load_for(out, text, len, file, options, err);
+}
+
+int sl_policy_load_file(struct sl_policy **out, const char *file, struct sl_err *err)
+{
+	return sl_policy_load_file_for(out, file, &no_options, err);
 }

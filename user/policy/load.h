@@ -13,17 +13,22 @@ struct sl_loader {
 	struct sl_arena *arena; /* the policy's */
 	struct sl_yaml *yaml;
 	struct sl_array notes; /* struct sl_policy_note */
+	bool inspects;         /* somebody looks into requests */
 };
 
 /* A key that a mapping may have. */
 struct sl_load_key {
 	const char *name;
 	const char *refused; /* why it can't be had; NULL: it can */
+	bool inspected;      /* it can all the same, where somebody looks into requests */
 	const char *notice;  /* why it is left alone; NULL: it is read */
 };
 
 /* At most this many keys in one table. */
 #define SL_LOAD_KEYS_MAX 32
+
+/* Whether the key can't be had as things are. */
+bool sl_load_refused(const struct sl_loader *loader, const struct sl_load_key *key);
 
 /*
  * Reads a mapping: values[i] becomes the value of keys[i] (which end with { 0 }), or NULL. Refuses

@@ -11,6 +11,7 @@
 #define INSPECTION                                                                            \
 	"it asks to look into requests, and no inspecting proxy is configured: remove it to " \
 	"allow the whole connection, or leave this endpoint out"
+#define INSPECTED .refused = INSPECTION, .inspected = true
 
 enum key {
 	KEY_HOST,
@@ -23,6 +24,7 @@ enum key {
 	KEY_PROTOCOL,
 	KEY_TLS,
 	KEY_ENFORCEMENT,
+	KEY_INSPECTED, /* this and all that follow */
 };
 
 /* In the order of enum key; then those of OpenShell that can't be had. */
@@ -37,22 +39,22 @@ static const struct sl_load_key endpoint_keys[] = {
 	{ .name = "protocol" },
 	{ .name = "tls" },
 	{ .name = "enforcement" },
-	{ .name = "path", .refused = INSPECTION },
-	{ .name = "access", .refused = INSPECTION },
-	{ .name = "rules", .refused = INSPECTION },
-	{ .name = "deny_rules", .refused = INSPECTION },
-	{ .name = "allow_encoded_slash", .refused = INSPECTION },
-	{ .name = "websocket_credential_rewrite", .refused = INSPECTION },
-	{ .name = "request_body_credential_rewrite", .refused = INSPECTION },
-	{ .name = "allow_uninspected_credentials", .refused = INSPECTION },
-	{ .name = "persisted_queries", .refused = INSPECTION },
-	{ .name = "graphql_persisted_queries", .refused = INSPECTION },
-	{ .name = "graphql_max_body_bytes", .refused = INSPECTION },
-	{ .name = "credential_signing", .refused = INSPECTION },
-	{ .name = "signing_service", .refused = INSPECTION },
-	{ .name = "signing_region", .refused = INSPECTION },
-	{ .name = "json_rpc", .refused = INSPECTION },
-	{ .name = "mcp", .refused = INSPECTION },
+	{ .name = "path", INSPECTED },
+	{ .name = "access", INSPECTED },
+	{ .name = "rules", INSPECTED },
+	{ .name = "deny_rules", INSPECTED },
+	{ .name = "allow_encoded_slash", INSPECTED },
+	{ .name = "websocket_credential_rewrite", INSPECTED },
+	{ .name = "request_body_credential_rewrite", INSPECTED },
+	{ .name = "allow_uninspected_credentials", INSPECTED },
+	{ .name = "persisted_queries", INSPECTED },
+	{ .name = "graphql_persisted_queries", INSPECTED },
+	{ .name = "graphql_max_body_bytes", INSPECTED },
+	{ .name = "credential_signing", INSPECTED },
+	{ .name = "signing_service", INSPECTED },
+	{ .name = "signing_region", INSPECTED },
+	{ .name = "json_rpc", INSPECTED },
+	{ .name = "mcp", INSPECTED },
 	{ 0 },
 };
 
@@ -68,31 +70,47 @@ static int take_transport(struct sl_loader *loader, const struct sl_yaml_node *n
 	return ret;
 }
 
-/* OpenShell's keys may be there with the one value that asks for nothing more. */
+/*
+ * OpenShell's keys may be there with the one value that asks for nothing more, or with any
+ * where somebody looks into requests.
+ */
 static int check_value(struct sl_loader *loader, const struct sl_yaml_node *node, const char *key,
-		       const char *good)
+		       const char *good, struct sl_policy_endpoint *endpoint)
 {
 	const char *text = NULL;
 	int ret = node ? sl_load_text(loader, node, key, &text) : 0;
 
 	if (ret || !node || !strcmp(text, good))
 		return ret;
+	if (loader->inspects) {
+		endpoint->inspected = true;
+		return 0;
+	}
 	sl_yaml_fail(&loader->source, EINVAL, node->at, text, "%s: sluice can't enforce it", key);
 	return sl_err_hint(loader->source.err, "only `%s: %s` is taken; else " INSPECTION, key,
 			   good);
 }
 
 static int check_openshell(struct sl_loader *loader, const struct sl_yaml_node *const *values,
-			   const struct sl_policy_endpoint *endpoint)
+			   struct sl_policy_endpoint *endpoint)
 {
-	int ret = check_value(loader, values[KEY_PROTOCOL], "protocol", "tcp");
+	int ret = check_value(loader, values[KEY_PROTOCOL], "protocol", "tcp", endpoint);
 
 	if (!ret && values[KEY_PROTOCOL] && endpoint->transport != SL_TRANSPORT_TCP)
-		return sl_yaml_fail(&loader->source, EINVAL, values[KEY_PROTOCOL]->at, NULL,
-				    "`protocol: tcp` contradicts the transport");
+		return sl_yaml_fail(&loader->source, EINVAL, values[KEY_PROTOCOL]->at,
+				    values[KEY_PROTOCOL]->text,
+				    "protocol: it contradicts the transport");
 	if (!ret)
-		ret = check_value(loader, values[KEY_TLS], "tls", "skip");
-	return ret ? ret : check_value(loader, values[KEY_ENFORCEMENT], "enforcement", "enforce");
+		ret = check_value(loader, values[KEY_TLS], "tls", "skip", endpoint);
+	if (!ret)
+		ret = check_value(loader, values[KEY_ENFORCEMENT], "enforcement", "enforce",
+				  endpoint);
+	for (size_t i = KEY_INSPECTED; endpoint_keys[i].name; i++)
+		endpoint->inspected |= values[i] != NULL;
+	if (!ret && endpoint->inspected && endpoint->transport != SL_TRANSPORT_TCP)
+		return sl_yaml_fail(&loader->source, EINVAL, endpoint->at, NULL,
+				    "what is not TCP can't be handed to an inspecting proxy");
+	return ret;
 }
 
 static int bad_prefix(struct sl_loader *loader, const struct sl_yaml_node *node, const char *what,

@@ -81,6 +81,11 @@ int sl_load_is_map(struct sl_loader *loader, const struct sl_yaml_node *node, co
 	return check_kind(loader, node, SL_YAML_MAP, what);
 }
 
+bool sl_load_refused(const struct sl_loader *loader, const struct sl_load_key *key)
+{
+	return key->refused && !(key->inspected && loader->inspects);
+}
+
 static int unknown_key(struct sl_loader *loader, const struct sl_yaml_node *key, const char *what,
 		       const struct sl_load_key *keys)
 {
@@ -88,7 +93,7 @@ static int unknown_key(struct sl_loader *loader, const struct sl_yaml_node *key,
 	size_t used = 0;
 
 	for (size_t i = 0; keys[i].name && used < sizeof(list); i++) {
-		if (!keys[i].refused && !keys[i].notice)
+		if (!keys[i].refused && !keys[i].notice) /* those of sluice's own */
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 						 used ? ", " : "", keys[i].name);
 	}
@@ -116,7 +121,7 @@ static int take_key(struct sl_loader *loader, const struct sl_yaml_node *key, co
 		return sl_err_hint(source->err, "which one counts is not guessed: make them one");
 	}
 	seen[i] = key;
-	if (keys[i].refused) {
+	if (sl_load_refused(loader, &keys[i])) {
 		sl_yaml_fail(source, EINVAL, key->at, key->text, "%s: sluice can't enforce the key",
 			     what);
 		return sl_err_hint(source->err, "%s", keys[i].refused);

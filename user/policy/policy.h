@@ -85,6 +85,7 @@ struct sl_policy_endpoint {
 	struct sl_prefixes allowed;   /* NAME: allowed_ips; empty when not given */
 	struct sl_ports ports;
 	bool allow_reserved;
+	bool inspected; /* to be handed to the proxy that looks into requests */
 	struct sl_position at;
 };
 
@@ -142,15 +143,28 @@ struct sl_policy {
 	struct sl_arena *arena;
 };
 
+/* What whoever applies a policy has beyond what sluice does by itself. */
+struct sl_policy_options {
+	/*
+	 * A proxy that looks into requests: endpoints with such rules are taken, marked and
+	 * left to it. Without one they are refused, since anything else would be weaker.
+	 */
+	bool inspects;
+};
+
 /*
  * Reads a policy from `text` (`len` bytes, any bytes); `file` is what messages call it.
  * -EINVAL: the text is no policy; -E2BIG: a limit; -ENOMEM.
  */
 int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const char *file,
 		   struct sl_err *err);
+int sl_policy_load_for(struct sl_policy **out, const char *text, size_t len, const char *file,
+		       const struct sl_policy_options *options, struct sl_err *err);
 
 /* The same of a regular file or pipe, "-" for stdin; also -errno of opening and reading it. */
 int sl_policy_load_file(struct sl_policy **out, const char *file, struct sl_err *err);
+int sl_policy_load_file_for(struct sl_policy **out, const char *file,
+			    const struct sl_policy_options *options, struct sl_err *err);
 
 void sl_policy_free(struct sl_policy **policy);
 
@@ -164,6 +178,14 @@ const char *sl_ports_format(char *dst, size_t size, const struct sl_ports *ports
 
 /* 64 hexadecimal digits into SL_SHA256_LEN bytes; -EINVAL, `out` untouched, for all else. */
 int sl_sha256_parse(const char *text, uint8_t *out);
+
+/*
+ * Whether an endpoint that asks for inspection has the destination: a name in normal form
+ * (NULL: none), an address, a TCP port. Then only the inspecting proxy may have it, whatever
+ * other endpoints say.
+ */
+bool sl_policy_inspects(const struct sl_policy *policy, const char *name,
+			const struct sl_addr *addr, uint16_t port);
 
 bool sl_ports_have(const struct sl_ports *ports, uint16_t port);
 
