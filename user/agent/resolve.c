@@ -3,21 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/object.h"
 #include "base/parse.h"
-#include "broker/parse.h"
+#include "socket/sock_client.h"
 #include "socket/sock_find.h"
 #include "socket/sock_view.h"
-
-/* Debian 12's header lacks it (include/uapi/asm-generic/socket.h). */
-#ifndef SO_NETNS_COOKIE
-#define SO_NETNS_COOKIE 71
-#endif
 
 /* The answer to both. */
 static int reply_socket(struct sl_request *request, struct sl_set *set, const struct sl_sock *sock,
@@ -66,33 +60,6 @@ static const struct sl_param fd_params[] = {
 	{ 0 },
 };
 
-static int end_of(int fd, int (*get)(int, struct sockaddr *, socklen_t *), struct sl_endpoint *out)
-{
-	struct sockaddr_storage addr;
-	socklen_t len = sizeof(addr);
-	int family;
-
-	if (get(fd, (struct sockaddr *)&addr, &len))
-		return -errno;
-	return sl_parse_sockaddr(&addr, len, &family, out);
-}
-
-/*
- * A proxy outside of all sandboxes has no record of its own socket, but its client may have
- * one. As long as the socket is open, nobody else can have these ends.
- */
-static int client_of(struct sl_set *set, int fd, struct sl_sock *out)
-{
-	struct sl_endpoint ours, theirs;
-	socklen_t len = sizeof(__u64);
-	__u64 netns;
-
-	if (end_of(fd, getpeername, &theirs) || end_of(fd, getsockname, &ours) ||
-	    getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &netns, &len) || !netns)
-		return -ENOENT;
-	return sl_tuple_resolve(set, &theirs, &ours, netns, out);
-}
-
 void sl_method_resolve_fd(struct sl_request *request, void *ctx)
 {
 	_cleanup_(sl_agent_set_put) struct sl_agent_set *set = NULL;
@@ -112,7 +79,7 @@ void sl_method_resolve_fd(struct sl_request *request, void *ctx)
 	if (!ret) {
 		ret = sl_sock_by_fd(set->set, fd, &sock);
 		if (ret == -ENOENT)
-			ret = client_of(set->set, fd, &sock);
+			ret = sl_sock_client(set->set, fd, &sock);
 	}
 	ret = ret ?: reply_socket(request, set->set, &sock, sock.closed_ns != 0);
 	if (ret)
