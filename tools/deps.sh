@@ -33,6 +33,7 @@ table()
 	build|libjson-c-dev|pkg json-c|JSON output
 	build|libssl-dev|pkg libcrypto|SHA-256 of executables
 	build|libyaml-dev|pkg yaml-0.1|reads policies
+	build|libldns-dev|pkg ldns|DNS messages: reads and writes them
 	test|libcriterion-dev|pkg criterion|the test runner
 	test|liburing-dev|pkg liburing|the test workload opens sockets through io_uring
 	test|iproute2|cmd ip|tests make network namespaces
@@ -151,7 +152,7 @@ install_missing()
 # $1: the file that make includes. Shown once: make calls this when the file is old.
 probe()
 {
-	local libs="libbpf libelf zlib json-c libcrypto yaml-0.1" group rows
+	local libs="libbpf libelf zlib json-c libcrypto yaml-0.1 ldns" group rows
 
 	need
 	for group in test fuzz lint; do

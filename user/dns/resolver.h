@@ -80,8 +80,8 @@ void sl_resolver_run(struct sl_resolver *resolver);
 /*
  * `error`: 0 with one address or more; -ENOENT: no such name; -ENODATA: a name without
  * addresses; -ETIMEDOUT: no upstream answered; -EIO: they failed, or answered nonsense;
- * -ENOBUFS: too many exchanges; -ENOMEM. Addresses are in the order of upstream, IPv6 first, unchecked;
- * valid during the call.
+ * -ENOBUFS: too many exchanges; -ENOMEM. Addresses are in the order of upstream, IPv6 first,
+ * unchecked by any policy, valid during the call.
  */
 typedef void (*sl_resolver_addresses_fn)(void *arg, int error, const struct sl_addr *addresses,
 					 size_t count);

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "dns/lease.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "dns/lease_private.h"
+
+int sl_leases_new(struct sl_leases **out, const struct sl_leases_options *options)
+{
+	struct sl_leases *leases = calloc(1, sizeof(*leases));
+	int ret;
+
+	if (!leases)
+		return -ENOMEM;
+	ret = sl_htab_new(&leases->by_addr, sizeof(struct sl_addr),
+			  sizeof(struct sl_lease_holder *));
+	if (ret) {
+		free(leases);
+		return ret;
+	}
+	leases->options = *options;
+	if (!leases->options.max)
+		leases->options.max = SL_LEASES;
+	TAILQ_INIT(&leases->holders);
+	*out = leases;
+	return 0;
+}
+
+void sl_leases_free(struct sl_leases **leases)
+{
+	struct sl_lease_holder *holder;
+	struct sl_lease_row *lease;
+
+	if (!leases || !*leases)
+		return;
+	while ((holder = TAILQ_FIRST(&(*leases)->holders))) {
+		TAILQ_REMOVE(&(*leases)->holders, holder, all);
+		while ((lease = TAILQ_FIRST(&holder->leases))) {
+			TAILQ_REMOVE(&holder->leases, lease, of_holder);
+			free(lease);
+		}
+		free(holder);
+	}
+	sl_htab_free(&(*leases)->by_addr);
+	free(*leases);
+	*leases = NULL;
+}
+
+int sl_leases_changed(struct sl_leases *leases, struct sl_lease_holder *holder)
+{
+	const char *names[SL_LEASE_NAMES];
+	size_t count = 0;
+	struct sl_lease_row *lease;
+	int ret;
+
+	TAILQ_FOREACH(lease, &holder->leases, of_holder)
+	{
+		if (count < ARRAY_SIZE(names))
+			names[count++] = lease->name;
+	}
+	ret = leases->options.ops->changed(leases->options.arg, &holder->addr, names, count);
+	holder->untold = ret != 0;
+	return ret;
+}
+
+static struct sl_lease_holder *find_holder(const struct sl_leases *leases,
+					   const struct sl_addr *addr)
+{
+	struct sl_lease_holder **at = sl_htab_get(leases->by_addr, addr);
+
+	return at ? *at : NULL;
+}
+
+static struct sl_lease_holder *get_holder(struct sl_leases *leases, const struct sl_addr *addr)
+{
+	struct sl_lease_holder *holder = find_holder(leases, addr), **at;
+
+	if (holder)
+		return holder;
+	holder = calloc(1, sizeof(*holder));
+	if (!holder)
+		return NULL;
+	at = sl_htab_add(leases->by_addr, addr, NULL);
+	if (!at) {
+		free(holder);
+		return NULL;
+	}
+	*at = holder;
+	holder->addr = *addr;
+	TAILQ_INIT(&holder->leases);
+	TAILQ_INSERT_TAIL(&leases->holders, holder, all);
+	return holder;
+}
+
+void sl_leases_drop_holder(struct sl_leases *leases, struct sl_lease_holder *holder)
+{
+	if (!TAILQ_EMPTY(&holder->leases) || holder->untold)
+		return;
+	sl_htab_del(leases->by_addr, &holder->addr);
+	TAILQ_REMOVE(&leases->holders, holder, all);
+	free(holder);
+}
+
+static struct sl_lease_row *find_lease(const struct sl_lease_holder *holder, const char *name)
+{
+	struct sl_lease_row *lease;
+
+	TAILQ_FOREACH(lease, &holder->leases, of_holder)
+	{
+		if (!strcmp(lease->name, name))
+			return lease;
+	}
+	return NULL;
+}
+
+static bool same_client(const struct sl_lease_client *a, const struct sl_lease_client *b)
+{
+	return a->tgid == b->tgid && a->start_ns == b->start_ns;
+}
+
+/* The place of a client: its own, a free one, one of the dead, or that of who asked first. */
+static struct sl_lease_user *place_of(struct sl_leases *leases, struct sl_lease_row *lease,
+				      const struct sl_lease_client *client)
+{
+	const struct sl_leases_options *options = &leases->options;
+	struct sl_lease_user *oldest = &lease->users[0];
+
+	for (unsigned int i = 0; i < lease->user_count; i++) {
+		if (same_client(&lease->users[i].client, client))
+			return &lease->users[i];
+		if (lease->users[i].asked < oldest->asked)
+			oldest = &lease->users[i];
+	}
+	if (lease->user_count < SL_LEASE_CLIENTS)
+		return &lease->users[lease->user_count++];
+	for (unsigned int i = 0; i < lease->user_count; i++) {
+		if (!options->ops->client_alive(options->arg, &lease->users[i].client))
+			return &lease->users[i];
+	}
+	leases->counts[SL_LEASES_COUNT_FORGOT]++;
+	return oldest;
+}
+
+static void renew(struct sl_leases *leases, struct sl_lease_row *lease, int64_t expires_ms,
+		  const struct sl_lease_client *client)
+{
+	struct sl_lease_holder *holder = lease->holder;
+
+	if (expires_ms > lease->expires_ms)
+		lease->expires_ms = expires_ms;
+	lease->asked = ++leases->asked;
+	if (client && client->tgid)
+		*place_of(leases, lease, client) =
+			(struct sl_lease_user){ .client = *client, .asked = lease->asked };
+	TAILQ_REMOVE(&holder->leases, lease, of_holder);
+	TAILQ_INSERT_HEAD(&holder->leases, lease, of_holder);
+}
+
+static int add_lease(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
+		     struct sl_lease_row **out)
+{
+	size_t len = strlen(name) + 1;
+	struct sl_lease_holder *holder = get_holder(leases, addr);
+	struct sl_lease_row *lease;
+	int ret = -ENOMEM;
+
+	if (!holder)
+		return -ENOMEM;
+	lease = calloc(1, sizeof(*lease) + len);
+	if (!lease)
+		goto out;
+	ret = -ENOSPC;
+	if (holder->count == SL_LEASE_NAMES)
+		goto out;
+	memcpy(lease->name, name, len);
+	lease->holder = holder;
+	TAILQ_INSERT_HEAD(&holder->leases, lease, of_holder);
+	ret = sl_leases_changed(leases, holder);
+	if (ret) {
+		TAILQ_REMOVE(&holder->leases, lease, of_holder);
+		goto out;
+	}
+	holder->count++;
+	leases->live++;
+	*out = lease;
+	return 0;
+out:
+	free(lease);
+	sl_leases_drop_holder(leases, holder);
+	return ret;
+}
+
+int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
+		  uint32_t ttl_s, const struct sl_lease_client *client, int64_t now_ms)
+{
+	int64_t expires_ms = now_ms + (int64_t)ttl_s * 1000;
+	struct sl_lease_holder *holder = find_holder(leases, addr);
+	struct sl_lease_row *lease = holder ? find_lease(holder, name) : NULL;
+	int ret;
+
+	if (strlen(name) >= SL_LEASE_NAME)
+		return -ENAMETOOLONG;
+	if (expires_ms < now_ms + SL_LEASE_MIN_MS)
+		expires_ms = now_ms + SL_LEASE_MIN_MS;
+	if (!lease) {
+		if (leases->live >= leases->options.max ||
+		    (holder && holder->count >= SL_LEASE_NAMES))
+			sl_leases_sweep(leases, now_ms);
+		ret = leases->live < leases->options.max ? add_lease(leases, name, addr, &lease)
+							 : -ENOSPC;
+		if (ret) {
+			leases->counts[SL_LEASES_COUNT_FULL] += ret == -ENOSPC;
+			return ret;
+		}
+		leases->counts[SL_LEASES_COUNT_ADDED]++;
+	} else {
+		leases->counts[SL_LEASES_COUNT_RENEWED]++;
+	}
+	renew(leases, lease, expires_ms, client);
+	return 0;
+}
+
+bool sl_leases_name(const struct sl_leases *leases, const struct sl_addr *addr,
+		    const struct sl_lease_client *client, char *name)
+{
+	const struct sl_lease_holder *holder = find_holder(leases, addr);
+	const struct sl_lease_row *lease, *best = holder ? TAILQ_FIRST(&holder->leases) : NULL;
+	uint64_t asked = 0;
+
+	if (!best)
+		return false;
+	TAILQ_FOREACH(lease, &holder->leases, of_holder)
+	{
+		for (unsigned int i = 0; client && i < lease->user_count; i++) {
+			if (!same_client(&lease->users[i].client, client) ||
+			    lease->users[i].asked <= asked)
+				continue;
+			asked = lease->users[i].asked;
+			best = lease;
+		}
+	}
+	memcpy(name, best->name, strlen(best->name) + 1);
+	return true;
+}
+
+int sl_leases_tell(struct sl_leases *leases)
+{
+	struct sl_lease_holder *holder;
+	int first = 0, ret;
+
+	TAILQ_FOREACH(holder, &leases->holders, all)
+	{
+		ret = sl_leases_changed(leases, holder);
+		first = first ?: ret;
+	}
+	return first;
+}
+
+int sl_leases_each(const struct sl_leases *leases,
+		   int (*row)(const struct sl_lease *lease, void *arg), void *arg)
+{
+	const struct sl_lease_holder *holder;
+	const struct sl_lease_row *lease;
+	int ret;
+
+	TAILQ_FOREACH(holder, &leases->holders, all)
+	{
+		TAILQ_FOREACH(lease, &holder->leases, of_holder)
+		{
+			ret = row(&(struct sl_lease){ .name = lease->name,
+						      .addr = holder->addr,
+						      .expires_ms = lease->expires_ms,
+						      .clients = lease->user_count,
+						      .in_use = holder->in_use },
+				  arg);
+			if (ret)
+				return ret;
+		}
+	}
+	return 0;
+}
+
+uint64_t sl_leases_count(const struct sl_leases *leases, enum sl_leases_count which)
+{
+	return which < SL_LEASES_COUNT_MAX ? leases->counts[which] : 0;
+}
+
+size_t sl_leases_live(const struct sl_leases *leases)
+{
+	return leases->live;
+}
