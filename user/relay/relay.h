@@ -28,7 +28,7 @@
  * 5. What a client sends before its dial is done stays in the kernel, but for the head of an
  *    explicit request.
  * 6. Operations may call sl_relay_dial() and sl_relay_refuse() of any stream, and nothing that
- *    frees the instance.
+ *    frees the instance or runs it.
  * 7. Without free descriptors or memory, or with all streams taken, nothing is accepted until
  *    some are free again: clients wait in the listener's queue, and the instance is not ready.
  */
@@ -125,6 +125,7 @@ enum sl_relay_cause {
 	SL_RELAY_CAUSE_REFUSED,   /* by sl_relay_refuse() */
 	SL_RELAY_CAUSE_IDLE,      /* nothing moved for idle_ms */
 	SL_RELAY_CAUSE_LIFE,      /* life_ms are over */
+	SL_RELAY_CAUSE_RESET,     /* by sl_relay_reset() */
 	SL_RELAY_CAUSE_MALFORMED, /* what it sent was no request (told by counters only) */
 	SL_RELAY_CAUSE_SLOW,      /* the head did not come in time (told by counters only) */
 	SL_RELAY_CAUSE_MEMORY,    /* no memory or descriptor */
@@ -223,8 +224,8 @@ int sl_relay_run(struct sl_relay *relay, int wait_ms);
 void sl_relay_stats(const struct sl_relay *relay, struct sl_relay_stats *stats);
 
 /*
- * Answers. -EINVAL (no address, a head or device too long), -ENOMEM, -EALREADY when it was
- * answered before. After any other error than -EALREADY the stream is still unanswered.
+ * Answers. -EINVAL (no address, a head or device too long), -ENOMEM: it is still unanswered.
+ * -EALREADY: it was answered before. -ECONNRESET: it has ended, and gone() comes next.
  */
 int sl_relay_dial(struct sl_relay_stream *stream, const struct sl_relay_target *target);
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "relay/head.h"
+
+#define LABEL_MAX 63
+#define ADDRESS_MAX 46 /* INET6_ADDRSTRLEN */
+
+static bool is_v6(const char *text, size_t len)
+{
+	char copy[ADDRESS_MAX];
+	__be32 addr[4];
+
+	if (len >= sizeof(copy) || !memchr(text, ':', len) || memchr(text, '\0', len))
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	return !sl_parse_addr(copy, addr);
+}
+
+static int host_char(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A' + 'a';
+	if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_')
+		return c;
+	return -1;
+}
+
+int sl_head_host(char dst[SL_RELAY_HOST_MAX], const char *text, size_t len, bool brackets)
+{
+	size_t label = 0;
+
+	if (brackets && len > 2 && text[0] == '[' && text[len - 1] == ']') {
+		if (!is_v6(text + 1, len - 2))
+			return -EINVAL;
+		memcpy(dst, text + 1, len - 2);
+		dst[len - 2] = '\0';
+		return 0;
+	}
+	if (len > 1 && text[len - 1] == '.')
+		len--;
+	if (!len || len > 253)
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++) {
+		int c = host_char(text[i]);
+
+		if (text[i] == '.' ? !label : c < 0 || label == LABEL_MAX)
+			return -EINVAL;
+		label = text[i] == '.' ? 0 : label + 1;
+		dst[i] = text[i] == '.' ? '.' : (char)c;
+	}
+	dst[len] = '\0';
+	return label ? 0 : -EINVAL;
+}
+
+int sl_head_authority(char dst[SL_RELAY_HOST_MAX], uint16_t *port, const char *text, size_t len)
+{
+	const char *end = len && text[0] == '[' ? memchr(text, ']', len) : memchr(text, ':', len);
+	size_t host = end ? (size_t)(end - text) + (text[0] == '[') : len;
+	char digits[6] = "";
+	uint32_t value;
+
+	if (host == len)
+		return *port ? sl_head_host(dst, text, len, true) : -EINVAL;
+	if (text[host] != ':' || len - host - 1 >= sizeof(digits))
+		return -EINVAL;
+	memcpy(digits, text + host + 1, len - host - 1);
+	if (strlen(digits) != len - host - 1 || sl_parse_u32(digits, 1, 65535, &value))
+		return -EINVAL;
+	if (sl_head_host(dst, text, host, true))
+		return -EINVAL;
+	*port = (uint16_t)value;
+	return 0;
+}
