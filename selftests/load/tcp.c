@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* TCP clients: tcp-send with its ways, tcp-idle. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -10,6 +11,54 @@
 static int tcp_send(const struct sl_opts *o)
 {
 	return sl_stream_run(o, 16);
+}
+
+/* What has arrived, sent back; 0 at the end of the stream. */
+static ssize_t echo_one(struct sl_stream *s)
+{
+	static char buf[SL_CHUNK];
+	ssize_t n = recv(s->fd, buf, sizeof(buf), MSG_DONTWAIT), done = 0, sent;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+	s->received += (uint64_t)n;
+	while (done < n) {
+		sent = send(s->fd, buf + done, (size_t)(n - done), MSG_NOSIGNAL);
+		if (sent < 0 && errno != EINTR)
+			return -errno;
+		done += sent > 0 ? sent : 0;
+	}
+	s->sent += (uint64_t)n;
+	return n;
+}
+
+/* Until the server has ended all of them. */
+static int echo_streams(struct sl_stream *streams, uint64_t count)
+{
+	_cleanup_free_ struct pollfd *fds = calloc(count, sizeof(*fds));
+	uint64_t left = count;
+	ssize_t n;
+
+	if (!fds)
+		return sl_fail("calloc", ENOMEM);
+	for (uint64_t i = 0; i < count; i++)
+		fds[i] = (struct pollfd){ .fd = streams[i].fd, .events = POLLIN };
+	while (left) {
+		if (poll(fds, count, -1) < 0 && errno != EINTR)
+			return sl_fail("poll", errno);
+		for (uint64_t i = 0; i < count; i++) {
+			if (!fds[i].revents)
+				continue;
+			n = echo_one(&streams[i]);
+			if (n < 0)
+				return sl_fail("echo", (int)-n);
+			if (n == 0) {
+				fds[i] = (struct pollfd){ .fd = -1 };
+				left--;
+			}
+		}
+	}
+	return 0;
 }
 
 static int tcp_idle(const struct sl_opts *o)
@@ -28,7 +77,9 @@ static int tcp_idle(const struct sl_opts *o)
 		if (rc == 0)
 			sl_stream_tell_open(&streams[opened]);
 	}
-	if (rc == 0)
+	if (rc == 0 && o->echo)
+		rc = echo_streams(streams, opened);
+	else if (rc == 0)
 		sl_wait_stdin();
 	for (uint64_t i = 0; i < opened; i++) {
 		end = sl_stream_end(&streams[i], rc);
@@ -49,7 +100,8 @@ const struct sl_cmd sl_tcp_cmds[] = {
 		  "splice recvmmsg uring-recv peek (needs an echoing server)" },
 	{ .name = "tcp-idle",
 	  .run = tcp_idle,
-	  .options = "server count v6 mapped mptcp bind connect uring rst",
-	  .help = "opens COUNT connections and keeps them until stdin ends" },
+	  .options = "server count v6 mapped mptcp bind connect uring rst echo",
+	  .help = "opens COUNT connections and keeps them until stdin ends; with --echo sends back "
+		  "what arrives, until the server has ended them all" },
 	{ 0 },
 };
