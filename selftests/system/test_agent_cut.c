@@ -202,7 +202,8 @@ static void cut_unnoticed(void)
 		pump(100);
 	pump_until_live(2);
 	expect_all_move("recovered before the old end was noticed");
-	/* It was displaced: nothing was lost, nothing is frozen. */
+	/* Nothing was lost, nothing is frozen. */
+	cr_expect_eq(log_count("had not ended was displaced"), 1);
 	cr_expect_eq(log_count("Session is False"), 0);
 	cut_release(&cut);
 	expect_all_move("the old end arrives");

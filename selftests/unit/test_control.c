@@ -56,6 +56,8 @@ static void write_to(struct sl_request *request, void *ctx)
 		sl_request_reply(request, NULL);
 }
 
+static const char *cause;
+
 static void gone(struct sl_client *client, void *data, void *ctx)
 {
 	(void)ctx;
@@ -63,6 +65,7 @@ static void gone(struct sl_client *client, void *data, void *ctx)
 	if (sl_client_request(client) == kept)
 		kept = NULL;
 	gone_count++;
+	cause = sl_client_cause(client);
 }
 
 static const struct sl_method methods[] = {
@@ -274,6 +277,7 @@ Test(control, slow_reader)
 	}
 	cr_expect_eq(sl_server_clients(server), 0);
 	cr_expect_eq(sl_server_count(server, SL_SERVER_STALLED), 1);
+	cr_expect_str_eq(cause, "an answer was not read in time");
 	cr_expect_null(kept);
 	close(fd);
 }
@@ -295,6 +299,7 @@ Test(control, half_a_message)
 	serve();
 	cr_expect_eq(sl_server_count(server, SL_SERVER_STALLED), 1);
 	cr_expect_eq(sl_server_clients(server), 0);
+	cr_expect_str_eq(cause, "a message was begun and not finished in time");
 	close(fd);
 }
 
@@ -310,7 +315,34 @@ Test(control, too_long)
 	serve();
 	cr_expect_eq(sl_server_count(server, SL_SERVER_MALFORMED), 1);
 	cr_expect_eq(sl_server_clients(server), 0);
+	cr_expect_str_eq(cause, "a message was too long");
 	close(fd);
+}
+
+/* What ends a connection is told to its owner. */
+Test(control, causes)
+{
+	static const struct {
+		const char *sent, *cause;
+	} cases[] = {
+		{ "", "the connection was closed" },
+		{ "[]", "a message was no JSON object in UTF-8" },
+		{ "{\"method\":7}", "a message was no call" },
+	};
+
+	make((struct sl_server_options){ 0 });
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int fd = dial();
+
+		if (cases[i].sent[0])
+			cr_assert_gt(write(fd, cases[i].sent, strlen(cases[i].sent) + 1), 0);
+		else
+			shutdown(fd, SHUT_WR);
+		cause = NULL;
+		serve();
+		cr_expect_str_eq(cause, cases[i].cause);
+		close(fd);
+	}
 }
 
 /* Three quarters of the places are for others than root, in all and for each. */

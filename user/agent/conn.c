@@ -14,13 +14,12 @@ void sl_agent_gone(struct sl_client *client, void *data, void *ctx)
 	struct sl_conn *conn = data;
 	struct sl_step step;
 
-	(void)client;
 	if (!conn)
 		return;
 	sl_htab_del(agent->conns, &conn->id);
 	/* An agent that stops concludes nothing: the next one goes on. */
 	if (!agent->stop) {
-		sl_session_hung_up(agent->sessions, conn->id, "the connection was closed",
+		sl_session_hung_up(agent->sessions, conn->id, sl_client_cause(client),
 				   sl_monotonic_ms(), &step);
 		sl_agent_do(agent, &step);
 	}

@@ -215,6 +215,18 @@ static const struct sl_param recover_params[] = {
 	{ 0 },
 };
 
+/* No loss, and no news to who watches: the log alone says that it was. */
+static void log_displaced(const struct sl_agent *agent, const struct sl_step *step)
+{
+	for (unsigned int i = 0; i < step->count; i++) {
+		if (step->effects[i].kind == SL_EFFECT_CLOSE)
+			sl_log_notice(
+				"sandbox %u: its runtime is back, a connection of before that "
+				"had not ended was displaced",
+				sl_record_at(agent->records, step->row)->sandbox);
+	}
+}
+
 static void recover(struct sl_request *request, void *ctx)
 {
 	struct sl_agent *agent = ctx;
@@ -242,6 +254,7 @@ static void recover(struct sl_request *request, void *ctx)
 		sl_reply_step(agent, request, &step);
 		return;
 	}
+	log_displaced(agent, &step);
 	sl_agent_do(agent, &step);
 	snprintf(id, sizeof(id), "%u", sl_record_at(agent->records, step.row)->sandbox);
 	json = json_object_new_object();

@@ -7,6 +7,7 @@
 #include "control/server_private.h"
 
 #define SERVICE "org.varlink.service"
+#define UNSENT "an answer could not be sent"
 
 static const char service_description[] =
 	"# What every varlink service tells of itself (https://varlink.org/Service).\n"
@@ -82,7 +83,7 @@ static void answer(struct sl_request *request, struct json_object *message)
 		json_object_put(message);
 		sl_client_watch(client);
 	} else if (send_message(request, message)) {
-		sl_client_end(client);
+		sl_client_end_for(client, UNSENT);
 	}
 }
 
@@ -102,7 +103,7 @@ int sl_request_continue(struct sl_request *request, struct json_object *paramete
 			       message_new("continues", json_object_new_boolean(true), parameters));
 
 	if (ret && ret != -ENOBUFS)
-		sl_client_end(request->client);
+		sl_client_end_for(request->client, UNSENT);
 	return ret;
 }
 
@@ -224,7 +225,7 @@ void sl_request_run(struct sl_request *request)
 	if (parse(request)) {
 		server->counts[SL_SERVER_MALFORMED]++;
 		sl_request_drop(request);
-		sl_client_end(request->client);
+		sl_client_end_for(request->client, "a message was no call");
 		return;
 	}
 	if (!strncmp(request->method, SERVICE ".", strlen(SERVICE) + 1)) {

@@ -44,19 +44,44 @@ void sl_client_watch(struct sl_client *client)
 	epoll_ctl(client->server->epoll, EPOLL_CTL_MOD, sl_wire_fd(client->wire), &event);
 }
 
-void sl_client_end(struct sl_client *client)
+void sl_client_end_for(struct sl_client *client, const char *cause)
 {
+	client->cause = client->cause ?: cause;
 	sl_wire_flush(client->wire);
 	client->ended = true;
 	/* Makes it ready, whatever it is watched for, so that run() comes by. */
 	shutdown(sl_wire_fd(client->wire), SHUT_RDWR);
 }
 
-/* What is wrong with a connection, as a counter. */
-static void count_end(struct sl_server *server, int code)
+void sl_client_end(struct sl_client *client)
 {
+	sl_client_end_for(client, "the agent ended the connection");
+}
+
+/* Of a connection on which reading or writing has failed; the server's fault is none. */
+static const char *cause_of(int code)
+{
+	switch (code) {
+	case -EMSGSIZE:
+		return "a message was too long";
+	case -EPROTO:
+		return "more descriptors came than a message may have";
+	case -EBADMSG:
+		return "a message was no JSON object in UTF-8";
+	case -ENOMEM:
+		return "the agent had no memory for a message";
+	case -ECONNRESET:
+		return "the connection was closed with an answer unread";
+	default:
+		return "the connection was closed";
+	}
+}
+
+static void note_end(struct sl_client *client, int code)
+{
+	client->cause = client->cause ?: cause_of(code);
 	if (code == -EMSGSIZE || code == -EPROTO || code == -EBADMSG)
-		server->counts[SL_SERVER_MALFORMED]++;
+		client->server->counts[SL_SERVER_MALFORMED]++;
 }
 
 static int take_requests(struct sl_client *client)
@@ -99,7 +124,7 @@ static void handle_client(struct sl_client *client, unsigned int events)
 		sl_client_watch(client);
 		return;
 	}
-	count_end(client->server, ret);
+	note_end(client, ret);
 	close_client(client);
 }
 
@@ -213,7 +238,10 @@ void sl_server_tick(struct sl_server *server)
 			client->since_ms = now;
 		} else if (now - client->since_ms > server->options.partial_ms && !client->ended) {
 			server->counts[SL_SERVER_STALLED]++;
-			sl_client_end(client);
+			sl_client_end_for(client, sl_wire_queued(client->wire)
+							  ? "an answer was not read in time"
+							  : "a message was begun and not finished "
+							    "in time");
 		}
 	}
 }
@@ -279,6 +307,11 @@ void sl_client_set(struct sl_client *client, void *data)
 void *sl_client_get(const struct sl_client *client)
 {
 	return client->data;
+}
+
+const char *sl_client_cause(const struct sl_client *client)
+{
+	return client->cause ?: "the agent ends";
 }
 
 const struct ucred *sl_client_peer(const struct sl_client *client)

@@ -117,6 +117,9 @@ const struct ucred *sl_client_peer(const struct sl_client *client);
 /* Its call that is not answered yet, or NULL. */
 struct sl_request *sl_client_request(const struct sl_client *client);
 
+/* Why it has gone, for people; in `gone`. */
+const char *sl_client_cause(const struct sl_client *client);
+
 /* Ends it after what is queued was offered once; `gone` is called from the next run. */
 void sl_client_end(struct sl_client *client);
 

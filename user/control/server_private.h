@@ -29,6 +29,7 @@ struct sl_client {
 	bool taking;          /* its requests are being taken: an answer need not start that */
 	bool kicked;          /* answered otherwise: the next may be in the buffer already */
 	bool ended;
+	const char *cause; /* of its end, the first that is known */
 };
 
 struct sl_server {
@@ -45,6 +46,9 @@ void sl_request_run(struct sl_request *request);
 
 /* Forgets the call, answered or not. */
 void sl_request_drop(struct sl_request *request);
+
+/* sl_client_end() with a cause; a static text. */
+void sl_client_end_for(struct sl_client *client, const char *cause);
 
 /* Watches for what the client's state needs now. */
 void sl_client_watch(struct sl_client *client);
