@@ -6,7 +6,9 @@
 
 #include "base/arena.h"
 
-#define BLOCK_SIZE (64u << 10)
+/* Small at first: an agent has several of these for each sandbox, most of them nearly empty. */
+#define BLOCK_MIN (1U << 10)
+#define BLOCK_MAX (64U << 10)
 
 struct block {
 	struct block *next;
@@ -16,6 +18,7 @@ struct block {
 
 struct sl_arena {
 	struct block *blocks; /* the first one is filled */
+	size_t room;          /* of the next one */
 };
 
 int sl_arena_new(struct sl_arena **out)
@@ -24,6 +27,7 @@ int sl_arena_new(struct sl_arena **out)
 
 	if (!arena)
 		return -ENOMEM;
+	arena->room = BLOCK_MIN;
 	*out = arena;
 	return 0;
 }
@@ -43,7 +47,7 @@ void sl_arena_free(struct sl_arena **arena)
 /* A large object gets a block of its own, behind the one that is being filled. */
 static struct block *add_block(struct sl_arena *arena, size_t size)
 {
-	size_t room = size > BLOCK_SIZE / 4 ? size : BLOCK_SIZE;
+	size_t room = size > arena->room / 4 ? size : arena->room;
 	struct block *block;
 
 	if (room > SIZE_MAX - sizeof(*block))
@@ -53,6 +57,8 @@ static struct block *add_block(struct sl_arena *arena, size_t size)
 		return NULL;
 	block->size = room;
 	block->used = 0;
+	if (arena->room < BLOCK_MAX)
+		arena->room *= 2;
 	if (room == size && arena->blocks) {
 		block->next = arena->blocks->next;
 		arena->blocks->next = block;
