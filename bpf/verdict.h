@@ -41,13 +41,13 @@ static __always_inline struct sl_guard_dest *verdict_dest(__u32 policy, __u8 tra
 	__u32 *port_class = bpf_map_lookup_elem(&guard_ports, &port);
 	struct sl_guard_dest_key key = {
 		.prefix_bits = 128,
-		.policy = policy,
+		.policy = port_class ? policy : 0,
 		.port_class = port_class ? *port_class : 0,
 	};
 	struct sl_guard_dest *dest;
 
 	__builtin_memcpy(key.addr_be, remote->addr_be, sizeof(key.addr_be));
-	dest = bpf_map_lookup_elem(&guard_leases, &key);
+	dest = port_class ? bpf_map_lookup_elem(&guard_leases, &key) : NULL;
 	if (dest)
 		return dest;
 	key.prefix_bits = SL_GUARD_DEST_BITS(128);

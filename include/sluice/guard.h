@@ -170,8 +170,8 @@ struct sl_guard_port {
 
 /*
  * Key of LPM trie `guard_dests` and, with all its bits, of hash `guard_leases`. Port class
- * 0 stands for ports that no rule has: its rows tell reserved addresses apart. A
- * listening port is a lease of the unspecified address under SL_GUARD_LISTEN_CLASS.
+ * 0 stands for ports that no rule has: its rows tell reserved addresses apart, and are those of
+ * policy 0, for all. A listening port is a lease of the unspecified address under SL_GUARD_LISTEN_CLASS.
  */
 struct sl_guard_dest_key {
 	__u32 prefix_bits; /* 128 for a lease */

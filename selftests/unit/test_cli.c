@@ -317,7 +317,7 @@ Test(cli, version_and_completion)
 	cr_expect_eq(sluice("version", NULL), 0);
 	has(out, "schema: 2\n");
 	cr_expect_eq(sluice("-Vj", NULL), 0);
-	has(out, "\"schema\":2,\"libbpf\":\"v");
+	has(out, "\"schema\":3,\"libbpf\":\"v");
 	cr_expect_eq(sluice("version", "x", NULL), 2);
 	cr_expect_eq(sluice("completion", "bash", NULL), 0);
 	has(out, "complete -o default -F _sluice sluice\n");

@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "guard/guard_private.h"
@@ -166,17 +167,17 @@ void sl_guard_dest_fill(struct sl_guard_dest *out, const struct sl_compiled *com
 		out->flags |= SL_GUARD_RULE;
 }
 
-static int put_prefix(const struct load *load, __u32 port_class, const struct sl_prefix *prefix,
-		      const struct sl_guard_dest *dest)
+static int put_prefix(struct sl_set *set, __u32 policy, __u32 port_class,
+		      const struct sl_prefix *prefix, const struct sl_guard_dest *dest)
 {
 	struct sl_guard_dest_key key = {
 		.prefix_bits = SL_GUARD_DEST_BITS(prefix->len),
-		.policy = load->id,
+		.policy = policy,
 		.port_class = port_class,
 	};
 
 	memcpy(key.addr_be, prefix->addr.be, sizeof(key.addr_be));
-	return sl_guard_put(load->set, SL_MAP_GUARD_DESTS, &key, dest, BPF_ANY);
+	return sl_guard_put(set, SL_MAP_GUARD_DESTS, &key, dest, BPF_ANY);
 }
 
 static int put_dest(const struct sl_dest_row *row, void *arg)
@@ -185,18 +186,21 @@ static int put_dest(const struct sl_dest_row *row, void *arg)
 	struct sl_guard_dest dest;
 
 	sl_guard_dest_fill(&dest, load->compiled, row->class_id);
-	return put_prefix(load, row->port_class, &row->prefix, &dest);
+	return put_prefix(load->set, load->id, row->port_class, &row->prefix, &dest);
 }
 
-/* So that a denial on a port without rules still says when the address is reserved. */
-static int put_reserved(const struct load *load)
+/*
+ * So that a denial on a port without rules still says when the address is reserved. The same
+ * for all policies: rows of none.
+ */
+static int put_reserved(struct sl_set *set)
 {
 	const struct sl_guard_dest dest = { .flags = SL_GUARD_RESERVED };
 	const struct sl_range *range;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && (range = sl_reserved_at(i)); i++)
-		rc = put_prefix(load, SL_PORT_CLASS_NONE, &range->prefix, &dest);
+		rc = put_prefix(set, 0, SL_PORT_CLASS_NONE, &range->prefix, &dest);
 	return rc;
 }
 
@@ -237,7 +241,6 @@ static int put_all(struct load *load, unsigned int sandbox)
 	rc = rc ?: sl_compiled_ports_each(load->compiled, put_port, load);
 	rc = rc ?: sl_compiled_dests_each(load->compiled, put_dest, load);
 	rc = rc ?: sl_compiled_listens_each(load->compiled, put_listen, load);
-	rc = rc ?: put_reserved(load);
 	for (__u32 i = 0; !rc && i < sl_compiled_class_count(load->compiled); i++)
 		sl_guard_rule_put(load->set, load->id, load->compiled, i);
 	return rc ?: sl_guard_put(load->set, SL_MAP_GUARD_POLICIES, &load->id, &policy, BPF_ANY);
@@ -267,6 +270,10 @@ static int new_id(struct sl_set *set, __u32 *out)
 		return rc;
 	if (last.policy == UINT32_MAX)
 		return -EOVERFLOW;
+	/* Before the first of all. */
+	rc = last.policy ? 0 : put_reserved(set);
+	if (rc)
+		return rc;
 	last.policy++;
 	*out = last.policy;
 	return guard_write(set, 0, &last);
@@ -281,18 +288,15 @@ struct others {
 /* Policies of a sandbox, but those to keep. */
 static int delete_others(const struct others *others)
 {
-	int fd = sl_set_map_fd(others->set, SL_MAP_GUARD_POLICIES), rc = 0;
-	struct sl_guard_policy policy;
-	__u32 key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	_cleanup_array_ struct sl_array ids = { 0 };
+	int rc = sl_map_find_rows(sl_set_map_fd(others->set, SL_MAP_GUARD_POLICIES), true,
+				  offsetof(struct sl_guard_policy, sandbox), others->sandbox, &ids);
 
-	while (!rc && more) {
-		key = next;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (bpf_map_lookup_elem(fd, &key, &policy) || policy.sandbox != others->sandbox ||
-		    key == others->keep[0] || key == others->keep[1])
-			continue;
-		rc = sl_guard_delete(others->set, key);
+	for (size_t i = 0; !rc && i < ids.count; i++) {
+		__u32 id = *(__u32 *)sl_array_at(&ids, i);
+
+		if (id != others->keep[0] && id != others->keep[1])
+			rc = sl_guard_delete(others->set, id);
 	}
 	return rc;
 }

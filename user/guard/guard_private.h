@@ -24,8 +24,9 @@ int sl_guard_grant(struct sl_set *set, __u32 policy, enum sl_path_table table, c
 		   const struct sl_grant *more);
 
 /*
- * Rows of all lineages that are there: those made meanwhile are the exec hook's. `again`:
- * also of those that have one, which keep what they have and get what they missed.
+ * Rows of the lineages that members of the policy's sandbox and its sockets have: those made
+ * meanwhile are the exec hook's, as are those that a member comes to have. `again`: of those
+ * that have one, which keep what they have and get what they missed.
  */
 int sl_guard_lineages(struct sl_set *set, __u32 policy_id, bool again);
 
@@ -68,9 +69,6 @@ int sl_guard_delete(struct sl_set *set, __u32 policy_id);
 /* Notes which entry a class stands for. Without room it has no name: nothing else is lost. */
 void sl_guard_rule_put(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
 		       __u32 class_id);
-
-/* Deletes the rows whose key has this id at `offset`. */
-int sl_guard_delete_rows(int fd, size_t key_size, size_t offset, __u32 id);
 
 void sl_guard_dest_fill(struct sl_guard_dest *out, const struct sl_compiled *compiled,
 			__u32 class_id);

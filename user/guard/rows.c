@@ -89,54 +89,25 @@ int sl_guard_unlease(struct sl_set *set, __u32 policy_id, const struct sl_compil
 
 /* --- the end of a policy --- */
 
-int sl_guard_delete_rows(int fd, size_t key_size, size_t offset, __u32 id)
-{
-	_cleanup_free_ char *keys = calloc(2, key_size);
-	char *key = keys, *next = keys + key_size;
-	bool more;
-	__u32 has;
-
-	if (!keys)
-		return -ENOMEM;
-	more = !bpf_map_get_next_key(fd, NULL, next);
-	while (more) {
-		memcpy(key, next, key_size);
-		/* The key after a deleted one can't be asked for: it is fetched before. */
-		more = !bpf_map_get_next_key(fd, key, next);
-		memcpy(&has, key + offset, sizeof(has));
-		if (has == id)
-			bpf_map_delete_elem(fd, key);
-	}
-	return 0;
-}
-
 int sl_guard_delete(struct sl_set *set, __u32 policy_id)
 {
 	static const struct {
 		enum sl_map map;
-		size_t key_size;
 		size_t offset;
 	} tables[] = {
-		{ SL_MAP_GUARD_POLICIES, sizeof(__u32), 0 },
-		{ SL_MAP_GUARD_PATHS, sizeof(struct sl_guard_path),
-		  offsetof(struct sl_guard_path, policy) },
-		{ SL_MAP_GUARD_FILES, sizeof(struct sl_guard_file),
-		  offsetof(struct sl_guard_file, policy) },
-		{ SL_MAP_GUARD_LINEAGES, sizeof(struct sl_guard_lineage_key),
-		  offsetof(struct sl_guard_lineage_key, policy) },
-		{ SL_MAP_GUARD_PORTS, sizeof(struct sl_guard_port),
-		  offsetof(struct sl_guard_port, policy) },
-		{ SL_MAP_GUARD_DESTS, sizeof(struct sl_guard_dest_key),
-		  offsetof(struct sl_guard_dest_key, policy) },
-		{ SL_MAP_GUARD_LEASES, sizeof(struct sl_guard_dest_key),
-		  offsetof(struct sl_guard_dest_key, policy) },
-		{ SL_MAP_GUARD_RULES, sizeof(struct sl_guard_rule_key),
-		  offsetof(struct sl_guard_rule_key, policy) },
+		{ SL_MAP_GUARD_POLICIES, 0 },
+		{ SL_MAP_GUARD_PATHS, offsetof(struct sl_guard_path, policy) },
+		{ SL_MAP_GUARD_FILES, offsetof(struct sl_guard_file, policy) },
+		{ SL_MAP_GUARD_LINEAGES, offsetof(struct sl_guard_lineage_key, policy) },
+		{ SL_MAP_GUARD_PORTS, offsetof(struct sl_guard_port, policy) },
+		{ SL_MAP_GUARD_DESTS, offsetof(struct sl_guard_dest_key, policy) },
+		{ SL_MAP_GUARD_LEASES, offsetof(struct sl_guard_dest_key, policy) },
+		{ SL_MAP_GUARD_RULES, offsetof(struct sl_guard_rule_key, policy) },
 	};
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < ARRAY_SIZE(tables); i++)
-		rc = sl_guard_delete_rows(sl_set_map_fd(set, tables[i].map), tables[i].key_size,
-					  tables[i].offset, policy_id);
+		rc = sl_map_delete_rows(sl_set_map_fd(set, tables[i].map), false, tables[i].offset,
+					policy_id);
 	return rc;
 }

@@ -204,7 +204,6 @@ int sl_trust_found(struct sl_set *set, const struct sl_exe *exe, uint8_t sha256[
 
 int sl_trust_forget(struct sl_set *set, unsigned int sandbox)
 {
-	return sl_guard_delete_rows(sl_set_map_fd(set, SL_MAP_GUARD_TRUST),
-				    sizeof(struct sl_guard_trust_key),
-				    offsetof(struct sl_guard_trust_key, sandbox), sandbox);
+	return sl_map_delete_rows(sl_set_map_fd(set, SL_MAP_GUARD_TRUST), false,
+				  offsetof(struct sl_guard_trust_key, sandbox), sandbox);
 }

@@ -275,30 +275,6 @@ int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, 
 	return 0;
 }
 
-/* Deletes the rows of a hash whose value names the sandbox at `offset`. */
-static int delete_rows(int fd, size_t key_size, size_t value_size, size_t offset, __u32 id)
-{
-	_cleanup_free_ char *keys = calloc(2, key_size), *value = malloc(value_size);
-	char *key = keys, *next = keys + key_size;
-	bool more;
-	__u32 sandbox;
-
-	if (!keys || !value)
-		return -ENOMEM;
-	/* The key after a deleted one can't be asked for: it is fetched before. */
-	more = !bpf_map_get_next_key(fd, NULL, next);
-	while (more) {
-		memcpy(key, next, key_size);
-		more = !bpf_map_get_next_key(fd, key, next);
-		if (bpf_map_lookup_elem(fd, key, value))
-			continue;
-		memcpy(&sandbox, value + offset, sizeof(sandbox));
-		if (sandbox == id)
-			bpf_map_delete_elem(fd, key);
-	}
-	return 0;
-}
-
 /*
  * Ends the links now: a pin that is removed gives its link back some time later (after a
  * grace period, by a worker), and until then calls of members would still come to the
@@ -336,19 +312,16 @@ static int sandbox_forget(struct sl_set *set, __u32 id)
 	}
 	rc = sl_iter_run(set, "unseed_socks");
 	rc = rc
-		     ?: delete_rows(set->maps[SL_MAP_PROCS], sizeof(struct sl_process_key),
-				    sizeof(struct sl_process), offsetof(struct sl_process, sandbox),
-				    id);
+		     ?: sl_map_delete_rows(set->maps[SL_MAP_PROCS], true,
+					   offsetof(struct sl_process, sandbox), id);
 	rc = rc
-		     ?: delete_rows(set->maps[SL_MAP_OWNERS], sizeof(struct sl_process_key),
-				    sizeof(struct sl_owner), offsetof(struct sl_owner, sandbox),
-				    id);
+		     ?: sl_map_delete_rows(set->maps[SL_MAP_OWNERS], true,
+					   offsetof(struct sl_owner, sandbox), id);
 	rc = rc ?: sl_socks_forget(set, id);
 	rc = rc ?: sl_decisions_forget(set, id);
 	return rc
-		       ?: delete_rows(set->maps[SL_MAP_PACKETS], sizeof(__u64),
-				      sizeof(struct sl_sock),
-				      offsetof(struct sl_sock, owner.sandbox), id);
+		       ?: sl_map_delete_rows(set->maps[SL_MAP_PACKETS], true,
+					     offsetof(struct sl_sock, owner.sandbox), id);
 }
 
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)

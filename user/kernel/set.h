@@ -32,6 +32,7 @@
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
 
+#include "base/array.h"
 #include "base/err.h"
 
 /* The set that `sluice sandbox attach` uses and every query reads by default. */
@@ -122,6 +123,16 @@ int sl_set_destroy(const char *dir, struct sl_err *err);
 
 /* Borrowed descriptor of a map, valid as long as the set; never negative. */
 int sl_set_map_fd(const struct sl_set *set, enum sl_map map);
+
+/*
+ * Rows of a hash or trie whose key (`of_value`: whose value) has the 32 bits `id` at `offset`:
+ * their keys are added to an empty array, or they are deleted. Rows that come or go meanwhile
+ * may be missed, no others. 0 or -errno.
+ */
+int sl_map_find_rows(int fd, bool of_value, size_t offset, __u32 id, struct sl_array *out);
+int sl_map_delete_rows(int fd, bool of_value, size_t offset, __u32 id);
+/* How many there are. */
+long long sl_map_count_rows(int fd);
 
 const char *sl_set_dir(const struct sl_set *set);
 
