@@ -60,6 +60,7 @@ int dump_members(struct bpf_iter__task *ctx)
 	out.lineage = state->lineage;
 	out.exe = state->exe;
 	out.script = state->script;
+	out.sandbox = state->sandbox;
 	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

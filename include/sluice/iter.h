@@ -31,7 +31,7 @@ struct sl_iter_member {
 	__u32 lineage;
 	__u32 exe;
 	__u32 script;
-	__u32 pad;
+	__u32 sandbox;
 };
 
 /* iters/dump_files, one for each regular file that a task has open; made for one task. */

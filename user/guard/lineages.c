@@ -6,9 +6,12 @@
 
 #include <bpf/bpf.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/htab.h"
 #include "guard/files.h"
 #include "guard/guard_private.h"
+#include "kernel/sweep.h"
 #include "policy/bits.h"
 
 struct lineages {
@@ -159,27 +162,110 @@ static int lineage_row(const struct lineages *l, const struct sl_lineage *node)
 	return 0;
 }
 
-/* Parents have lower ids than their children. Returns how many rows could not be made. */
+/* --- all of a policy --- */
+
+struct used {
+	struct sl_set *set;
+	struct sl_htab *ids; /* lineages, each with those that it came from */
+};
+
+static int use_lineage(unsigned int lineage, unsigned int exe, unsigned int script, void *arg)
+{
+	struct used *used = arg;
+	struct sl_lineage node;
+	bool added;
+
+	(void)exe;
+	(void)script;
+	while (lineage) {
+		if (!sl_htab_add(used->ids, &lineage, &added))
+			return -ENOMEM;
+		/* One that was swept is referred to by what is closed. */
+		if (!added || sl_lineage_by_id(used->set, lineage, &node))
+			return 0;
+		lineage = node.key.parent;
+	}
+	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	__u32 x = *(const __u32 *)a, y = *(const __u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Those that have a row under this policy; none is made. */
+static int with_row(const struct lineages *l, struct used *used)
+{
+	int fd = sl_set_map_fd(l->set, SL_MAP_GUARD_LINEAGES);
+	struct sl_guard_lineage_key key, next;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+
+	while (more) {
+		key = next;
+		if (key.policy == l->policy && !sl_htab_add(used->ids, &key.lineage, NULL))
+			return -ENOMEM;
+		more = !bpf_map_get_next_key(fd, &key, &next);
+	}
+	return 0;
+}
+
+/* Parents have lower ids than their children. */
+static int sorted(const struct used *used, struct sl_array *out)
+{
+	const void *id;
+	__u32 *slot;
+
+	for (size_t at = 0; sl_htab_next(used->ids, &at, &id, NULL);) {
+		slot = sl_array_add(out);
+		if (!slot)
+			return -ENOMEM;
+		*slot = *(const __u32 *)id;
+	}
+	if (out->count)
+		qsort(out->data, out->count, sizeof(__u32), compare_ids);
+	return 0;
+}
+
+/* The lineages that count for the policy, parents before children. */
+static int wanted(const struct lineages *l, struct sl_array *out)
+{
+	struct used used = { .set = l->set };
+	int rc = sl_htab_new(&used.ids, sizeof(__u32), 0);
+
+	if (!rc)
+		rc = l->again ? with_row(l, &used)
+			      : sl_sandbox_refs(l->set, l->row.sandbox, use_lineage, &used);
+	rc = rc ?: sorted(&used, out);
+	sl_htab_free(&used.ids);
+	return rc;
+}
+
+/* Returns how many rows could not be made. */
 static int lineages_pass(const struct lineages *l, __u32 *last)
 {
+	_cleanup_array_ struct sl_array ids = SL_ARRAY(__u32);
 	struct sl_lineage node;
-	struct sl_ids ids;
+	struct sl_ids now;
 	__u32 zero = 0;
 	int rc, left = 0;
 
-	if (bpf_map_lookup_elem(sl_set_map_fd(l->set, SL_MAP_IDS), &zero, &ids))
+	if (bpf_map_lookup_elem(sl_set_map_fd(l->set, SL_MAP_IDS), &zero, &now))
 		return -errno;
-	for (__u32 id = 1; id <= ids.lineage; id++) {
-		if (sl_lineage_by_id(l->set, id, &node) || node.key.flags & SL_LINEAGE_OUTSIDE)
+	rc = wanted(l, &ids);
+	for (size_t i = 0; !rc && i < ids.count; i++) {
+		if (sl_lineage_by_id(l->set, *(__u32 *)sl_array_at(&ids, i), &node) ||
+		    node.key.flags & SL_LINEAGE_OUTSIDE)
 			continue;
 		rc = lineage_row(l, &node);
-		if (rc == -EAGAIN)
+		if (rc == -EAGAIN) {
 			left++;
-		else if (rc)
-			return rc;
+			rc = 0;
+		}
 	}
-	*last = ids.lineage;
-	return left;
+	*last = now.lineage;
+	return rc ? rc : left;
 }
 
 /* Lineages whose exec began before the policy was pending may come until it has ended. */

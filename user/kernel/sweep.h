@@ -26,6 +26,12 @@
 /* Ids that something refers to; 0 is none. -ENOMEM ends the sweep. */
 typedef int (*sl_ref_fn)(unsigned int lineage, unsigned int exe, unsigned int script, void *arg);
 
+/*
+ * What the members of one sandbox and its sockets refer to, those that are closed too; the
+ * same more than once. 0 or -errno, also of `fn`.
+ */
+int sl_sandbox_refs(struct sl_set *set, unsigned int sandbox, sl_ref_fn fn, void *arg);
+
 /* What the caller itself still refers to: called after the round began, may be NULL. */
 struct sl_sweep_roots {
 	int (*each)(void *ctx, sl_ref_fn fn, void *arg);

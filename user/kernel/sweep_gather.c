@@ -11,7 +11,9 @@
 
 struct gather {
 	struct sl_set *set;
-	struct sl_sweep_marks *marks;
+	sl_ref_fn mark;
+	void *arg;
+	unsigned int sandbox; /* whose references; 0: all */
 	struct sl_htab *seen; /* cookies of sockets that were there at the start */
 	bool sandboxes[SL_SANDBOX_MAX];
 	/*
@@ -48,9 +50,15 @@ int sl_sweep_mark(unsigned int lineage, unsigned int exe, unsigned int script, v
 	return 0;
 }
 
+static int mark(struct gather *g, unsigned int sandbox, unsigned int lineage, unsigned int exe,
+		unsigned int script)
+{
+	return g->sandbox && sandbox != g->sandbox ? 0 : g->mark(lineage, exe, script, g->arg);
+}
+
 static int mark_owner(struct gather *g, const struct sl_owner *owner)
 {
-	return sl_sweep_mark(owner->lineage, owner->exe, owner->script, g->marks);
+	return mark(g, owner->sandbox, owner->lineage, owner->exe, owner->script);
 }
 
 static int mark_sock(struct gather *g, const struct sl_sock *sock)
@@ -66,7 +74,7 @@ static int mark_process(const struct sl_process *process, void *arg)
 {
 	struct gather *g = arg;
 
-	return sl_sweep_mark(process->lineage, process->exe, process->script, g->marks);
+	return mark(g, process->sandbox, process->lineage, process->exe, process->script);
 }
 
 /* By their storage, since a full map of processes lacks some; then by the map. */
@@ -79,7 +87,7 @@ static int gather_processes(struct gather *g)
 	if (fd < 0)
 		return fd;
 	while ((rc = sl_iter_read(fd, &member, sizeof(member))) > 0) {
-		rc = sl_sweep_mark(member.lineage, member.exe, member.script, g->marks);
+		rc = mark(g, member.sandbox, member.lineage, member.exe, member.script);
 		if (rc)
 			return rc;
 	}
@@ -157,9 +165,9 @@ static int gather_holder(const struct sl_sock *sock, const struct sl_iter_sock *
 	int rc = mark_sock(g, sock);
 
 	rc = rc
-		     ?: sl_sweep_mark(now->holder_lineage, now->holder_exe, now->holder_script,
-				      g->marks);
-	return rc ? rc : note_seen(g, sock);
+		     ?: mark(g, now->holder_sandbox, now->holder_lineage, now->holder_exe,
+			     now->holder_script);
+	return rc || !g->seen ? rc : note_seen(g, sock);
 }
 
 /* Open or closed. An adopted one that is found here was closed. */
@@ -168,7 +176,7 @@ static int gather_row(const struct sl_sock *sock, void *arg)
 	struct gather *g = arg;
 	int rc = mark_sock(g, sock);
 
-	if (rc || sock->closed_ns <= g->after_ns)
+	if (rc || !g->seen || sock->closed_ns <= g->after_ns)
 		return rc;
 	return note_seen(g, sock);
 }
@@ -207,7 +215,7 @@ static int gather_check(const struct gather *g)
 int sl_sweep_gather(struct sl_set *set, struct sl_sweep_marks *marks)
 {
 	_cleanup_(sl_htab_free) struct sl_htab *seen = NULL;
-	struct gather g = { .set = set, .marks = marks };
+	struct gather g = { .set = set, .mark = sl_sweep_mark, .arg = marks };
 	int rc = sl_htab_new(&seen, sizeof(__u64), 0);
 
 	g.seen = seen;
@@ -219,4 +227,20 @@ int sl_sweep_gather(struct sl_set *set, struct sl_sweep_marks *marks)
 	rc = rc ?: sl_holders_each(set, gather_holder, &g);
 	rc = rc ?: sl_sock_rows_each(set, gather_row, &g);
 	return rc ? rc : gather_check(&g);
+}
+
+int sl_sandbox_refs(struct sl_set *set, unsigned int sandbox, sl_ref_fn fn, void *arg)
+{
+	struct gather g = { .set = set, .mark = fn, .arg = arg, .sandbox = sandbox };
+	struct sl_counters counters;
+	int rc = sl_counters_read(set, sandbox, &counters);
+
+	rc = rc ?: gather_processes(&g);
+	/* To look for sockets takes long, and one that is just attached has none. */
+	if (rc || !(counters.n[SL_COUNTER_SOCK_CREATED] | counters.n[SL_COUNTER_SOCK_ADOPTED]))
+		return rc;
+	rc = gather_more(&g);
+	rc = rc ?: gather_packets(&g);
+	rc = rc ?: sl_holders_each(set, gather_holder, &g);
+	return rc ?: sl_sock_rows_each(set, gather_row, &g);
 }
