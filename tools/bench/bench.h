@@ -43,6 +43,10 @@ extern const struct sl_command sl_bench_exec;
 extern const struct sl_command sl_bench_churn;
 extern const struct sl_command sl_bench_policy;
 extern const struct sl_command sl_bench_storm;
+extern const struct sl_command sl_bench_attach;
+extern const struct sl_command sl_bench_busy;
+extern const struct sl_command sl_bench_kill;
+extern const struct sl_command sl_bench_sandboxes;
 
 static inline uint64_t sl_bench_now_ns(void)
 {

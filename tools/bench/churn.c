@@ -214,7 +214,7 @@ static int report_sums(struct run *run, struct sl_report *report, struct sl_err 
 		return sl_err_sys(err, -rc, "can't read counters");
 	sl_consumer_settle(&run->consumer, SETTLE_MS, &missing);
 	tuples = sl_tuples_count(run->consumer.set);
-	procs = churn_map_count(run->consumer.set, SL_MAP_PROCS);
+	procs = sl_map_count_rows(sl_set_map_fd(run->consumer.set, SL_MAP_PROCS));
 	if (tuples < 0 || procs < 0)
 		return sl_err_set(err, EIO, "can't read the set's maps");
 	rc = report_sockets(run, n, report, err);

@@ -48,9 +48,6 @@ enum churn_quantity {
 /* One sample of all quantities into v[CHURN_MAX]. 0 or -errno. */
 int churn_sample(struct sl_set *set, pid_t consumer, double *v);
 
-/* Rows in a hash map, -errno. */
-long long churn_map_count(const struct sl_set *set, enum sl_map map);
-
 /* Rows and budgets of `count` samples, v[sample * CHURN_MAX + quantity]. */
 int churn_report_samples(struct sl_report *report, const double *v, size_t count);
 

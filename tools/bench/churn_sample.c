@@ -6,9 +6,8 @@
 
 #include "base/cleanup.h"
 #include "churn.h"
+#include "proc.h"
 
-/* Rows read in one call. */
-#define BATCH 256
 /* Last third of a run over its first third. */
 #define GROWTH_BUDGET 1.05
 
@@ -23,41 +22,6 @@ static const double slacks[CHURN_MAX] = {
 	CHURN_QUANTITIES(X)
 #undef X
 };
-
-/*
- * In batches: walking by the next key starts over whenever that key has been deleted
- * meanwhile.
- */
-long long churn_map_count(const struct sl_set *set, enum sl_map map)
-{
-	_cleanup_free_ char *keys = NULL, *values = NULL;
-	struct bpf_map_info info = { 0 };
-	int fd = sl_set_map_fd(set, map);
-	__u32 len = sizeof(info), count;
-	__u64 in = 0, out = 0;
-	long long sum = 0;
-	bool first = true;
-
-	if (bpf_obj_get_info_by_fd(fd, &info, &len))
-		return -errno;
-	keys = malloc((size_t)info.key_size * BATCH);
-	values = malloc((size_t)info.value_size * BATCH);
-	if (!keys || !values)
-		return -ENOMEM;
-	for (;;) {
-		count = BATCH;
-		errno = 0;
-		if (bpf_map_lookup_batch(fd, first ? NULL : &in, &out, keys, values, &count,
-					 NULL) &&
-		    errno != ENOENT)
-			return -errno;
-		sum += count;
-		if (errno == ENOENT)
-			return sum; /* that was the last batch */
-		first = false;
-		in = out;
-	}
-}
 
 /* Memory of a map as the kernel accounts it, 0 where it does not say. */
 static double map_bytes(int fd)
@@ -75,19 +39,6 @@ static double map_bytes(int fd)
 	return 0;
 }
 
-static double rss_bytes(pid_t pid)
-{
-	_cleanup_file_ FILE *file = NULL;
-	unsigned long long pages = 0;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
-	file = fopen(path, "re");
-	if (!file || fscanf(file, "%*u %llu", &pages) != 1)
-		return 0;
-	return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 int churn_sample(struct sl_set *set, pid_t consumer, double *v)
 {
 	static const enum sl_map maps[] = {
@@ -101,7 +52,8 @@ int churn_sample(struct sl_set *set, pid_t consumer, double *v)
 	int rc;
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(maps); i++) {
-		count = i == CHURN_TUPLES ? sl_tuples_count(set) : churn_map_count(set, maps[i]);
+		count = i == CHURN_TUPLES ? sl_tuples_count(set)
+					  : sl_map_count_rows(sl_set_map_fd(set, maps[i]));
 		if (count < 0)
 			return (int)count;
 		v[i] = (double)count;
@@ -115,7 +67,7 @@ int churn_sample(struct sl_set *set, pid_t consumer, double *v)
 	v[CHURN_MAP_BYTES] = 0;
 	for (unsigned int i = 0; i < SL_MAP_MAX; i++)
 		v[CHURN_MAP_BYTES] += map_bytes(sl_set_map_fd(set, i));
-	v[CHURN_RSS_BYTES] = rss_bytes(consumer);
+	v[CHURN_RSS_BYTES] = (double)sl_proc_rss_bytes(consumer);
 	return 0;
 }
 

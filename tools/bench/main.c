@@ -4,12 +4,14 @@
 
 #include "base/cleanup.h"
 #include "bench.h"
+#include "caller.h"
 #include "worker.h"
 #include "world.h"
 
 static const struct sl_command *const benchmarks[] = {
-	&sl_bench_connect, &sl_bench_udp,    &sl_bench_exec,  &sl_bench_resolve,
-	&sl_bench_churn,   &sl_bench_policy, &sl_bench_storm,
+	&sl_bench_connect, &sl_bench_udp,    &sl_bench_exec,      &sl_bench_resolve,
+	&sl_bench_churn,   &sl_bench_policy, &sl_bench_storm,     &sl_bench_attach,
+	&sl_bench_busy,    &sl_bench_kill,   &sl_bench_sandboxes,
 };
 
 struct all_options {
@@ -71,6 +73,10 @@ static const struct sl_command *const commands[] = {
 	&sl_bench_churn,
 	&sl_bench_policy,
 	&sl_bench_storm,
+	&sl_bench_attach,
+	&sl_bench_busy,
+	&sl_bench_kill,
+	&sl_bench_sandboxes,
 	&all,
 	NULL,
 };
@@ -89,5 +95,7 @@ int main(int argc, char **argv)
 {
 	if (argc && !strcmp(argv[0], SL_WORKER_ARGV0))
 		return sl_worker_main(argc, argv);
+	if (argc && !strcmp(argv[0], SL_CALLER_ARGV0))
+		return sl_caller_main(argc, argv);
 	return sl_cli_main(&root, argc, argv);
 }
