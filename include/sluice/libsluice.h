@@ -155,6 +155,14 @@ struct sl_runtime_attach {
  */
 int sl_runtime_attach(struct sl_runtime *rt, const struct sl_runtime_attach *attach);
 
+/*
+ * Calls of one more filter, which a process has that is added to the sandbox, are answered as
+ * those of the first. It is in the sandbox's cgroup already, and runs nothing before this is
+ * back. -EAGAIN: a policy is just being loaded. After -ETIMEDOUT it is not to be asked again:
+ * end the process, and with it its filter.
+ */
+int sl_runtime_add_listener(struct sl_runtime *rt, int listener_fd);
+
 /* The agent's number for it, "" without one. */
 const char *sl_runtime_sandbox(const struct sl_runtime *rt);
 
@@ -186,6 +194,13 @@ int sl_runtime_end(struct sl_runtime *rt, enum sl_end end, const char *reason);
 
 /* The sandbox's end. -EBUSY: SL_DETACH_REFUSE, and processes are left. */
 int sl_runtime_detach(struct sl_runtime *rt, enum sl_detach detach);
+
+/*
+ * The same by the id of a cgroup (name_to_handle_at(2), as stat's st_ino), for who has no
+ * session with it: its token is lost, or it is over. 0 also when it is nobody's sandbox.
+ * -EAGAIN: it is just being attached.
+ */
+int sl_runtime_detach_cgroup(struct sl_runtime *rt, uint64_t cgroup_id, enum sl_detach detach);
 
 enum sl_status { SL_STATUS_UNKNOWN, SL_STATUS_TRUE, SL_STATUS_FALSE };
 

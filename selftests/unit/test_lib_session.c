@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -264,6 +265,79 @@ Test(lib_session, resume)
 	cr_expect_str_eq(sl_runtime_sandbox(rt), FAKE_SANDBOX);
 	cr_expect(is_live(rt));
 	sl_runtime_free(&rt);
+}
+
+Test(lib_session, add_listener)
+{
+	static const struct fake_step again[] = { { "AddListener", FAKE_SAY, ERROR("Again", "") },
+						  { 0 } };
+	struct sl_runtime *rt;
+	int ends[2], came;
+
+	fake_start(good);
+	rt = runtime_connected(LONG_MS);
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	cr_expect_eq(sl_runtime_add_listener(rt, ends[1]), -EINVAL, "there is no session");
+	sl_runtime_free(&rt);
+	rt = runtime_live(LONG_MS, 0);
+	cr_expect_eq(sl_runtime_add_listener(rt, -1), -EINVAL);
+	cr_expect_eq(sl_runtime_add_listener(rt, ends[1]), 0, "%s", sl_runtime_error(rt));
+	cr_expect_str_eq(fake_last("AddListener")->parameters, "{\"listener_fd\":0}");
+	cr_expect_eq(fake_last("AddListener")->fds, 1);
+	came = fake_take_fd();
+	cr_expect_eq(write(came, "x", 1), 1);
+	close(came);
+	fake_script(again);
+	cr_expect_eq(sl_runtime_add_listener(rt, ends[1]), -EAGAIN);
+	close(fake_take_fd());
+	cr_expect(is_live(rt));
+	/* The library holds it no more. */
+	close(ends[1]);
+	cr_expect_eq(read(ends[0], (char[2]){ 0 }, 2), 1);
+	cr_expect_eq(read(ends[0], (char[2]){ 0 }, 2), 0);
+	close(ends[0]);
+	sl_runtime_free(&rt);
+}
+
+#define LIST(sessions) "{\"parameters\":{\"sessions\":[" sessions "]}}"
+
+Test(lib_session, detach_by_cgroup)
+{
+	static const struct {
+		const char *list, *sandbox; /* NULL: nothing is detached */
+		int ret;
+	} cases[] = {
+		{ LIST(""), NULL, 0 },
+		{ LIST("{\"sandbox\":\"3\",\"cgroup_id\":\"70\"},"
+		       "{\"sandbox\":\"4\",\"cgroup_id\":\"7\"}"),
+		  "4", 0 },
+		{ LIST("7,{\"sandbox\":\"0\",\"cgroup_id\":\"7\"}"), NULL, -EAGAIN },
+		{ "{\"parameters\":{}}", NULL, 0 },
+	};
+	struct sl_runtime *rt;
+	char wanted[64];
+
+	fake_start(good);
+	rt = runtime_live(LONG_MS, 0);
+	cr_expect_eq(sl_runtime_detach_cgroup(rt, 7, SL_DETACH_KILL), -EBUSY);
+	sl_runtime_free(&rt);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct fake_step steps[] = { { "List", FAKE_SAY, cases[i].list }, { 0 } };
+		unsigned int before = fake_count("Detach");
+
+		rt = runtime_connected(LONG_MS);
+		fake_script(steps);
+		cr_expect_eq(sl_runtime_detach_cgroup(rt, 7, SL_DETACH_KILL), cases[i].ret,
+			     "case %zu: %s", i, sl_runtime_error(rt));
+		cr_expect_eq(fake_count("Detach") - before, cases[i].sandbox != NULL, "case %zu",
+			     i);
+		if (cases[i].sandbox) {
+			snprintf(wanted, sizeof(wanted),
+				 "{\"sandbox\":\"%s\",\"running\":\"kill\"}", cases[i].sandbox);
+			cr_expect_str_eq(fake_last("Detach")->parameters, wanted);
+		}
+		sl_runtime_free(&rt);
+	}
 }
 
 static unsigned int open_descriptors(void)

@@ -10,7 +10,7 @@
  *	effects.c	what the steps of session/session.h ask for
  *	start.c		adopting what the worker before has left
  *	methods.c	the methods, and those that do little
- *	attach.c, update.c, detach.c, report.c, show.c, watch.c, resolve.c	the others
+ *	attach.c, listen.c, update.c, detach.c, report.c, show.c, watch.c, resolve.c	the others
  *
  * Rules
  * 1. Only the loop touches what is in here, but for what is said to be for any thread.
@@ -187,6 +187,7 @@ void sl_reply_step(struct sl_agent *agent, struct sl_request *request, const str
 void sl_conn_end(struct sl_agent *agent, uint64_t id);
 
 void sl_method_attach(struct sl_request *request, void *ctx);
+void sl_method_add_listener(struct sl_request *request, void *ctx);
 void sl_method_plan(struct sl_request *request, void *ctx);
 void sl_method_update(struct sl_request *request, void *ctx);
 void sl_method_detach(struct sl_request *request, void *ctx);

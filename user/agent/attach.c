@@ -358,9 +358,8 @@ void sl_method_attach(struct sl_request *request, void *ctx)
 		return;
 	ret = fill(a, request, conn->version);
 	if (!ret) {
-		/* Not used before, by no worker since the host was started. */
 		if (a->listener >= 0)
-			a->wanted.listener = sl_boottime_ns();
+			a->wanted.listener = sl_held_tag(agent->held);
 		ret = sl_session_attach(agent->sessions, conn->id, &a->wanted, sl_monotonic_ms(),
 					&step, &a->err);
 	}

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/htab.h"
 #include "base/log.h"
 #include "run/prepare.h"
@@ -19,20 +20,31 @@
 /* What a call is denied with for the sake of a freeze: again, then. */
 #define DRAIN_ERRNO EAGAIN
 
+/* Of a sandbox; goes with its last listener. */
 struct row {
 	struct sl_use *now, *next;
+	unsigned int listeners;
 };
 
 struct sl_held {
 	struct sl_keeper_link *link;
 	struct sl_broker *broker;
 	int event;
+	uint64_t last_tag;
 	atomic_ullong untold; /* refused sockets that could not be told */
 	atomic_ullong unkept; /* files that were left out for want of room */
 	pthread_mutex_t lock; /* over what follows */
-	struct sl_htab *rows; /* tag -> struct row */
+	struct sl_htab *rows; /* group -> struct row */
 	struct sl_array drained;
 };
+
+/* With the lock held. */
+static struct row *find_row(const struct sl_held *held, uint64_t tag)
+{
+	uint64_t group = sl_broker_group(tag);
+
+	return sl_htab_get(held->rows, &group);
+}
 
 /* --- in the broker's threads --- */
 
@@ -44,7 +56,7 @@ static bool at_once(void *ctx, uint64_t tag, enum sl_call_kind kind)
 
 	(void)kind;
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_get(held->rows, &tag);
+	row = find_row(held, tag);
 	plain = !row || (!sl_use_files(row->now) && !sl_use_files(row->next));
 	pthread_mutex_unlock(&held->lock);
 	return plain;
@@ -52,13 +64,13 @@ static bool at_once(void *ctx, uint64_t tag, enum sl_call_kind kind)
 
 static struct row row_get(struct sl_held *held, uint64_t tag)
 {
-	struct row out = { NULL, NULL };
+	struct row out = { 0 };
 	const struct row *row;
 
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_get(held->rows, &tag);
+	row = find_row(held, tag);
 	if (row)
-		out = (struct row){ sl_use_get(row->now), sl_use_get(row->next) };
+		out = (struct row){ .now = sl_use_get(row->now), .next = sl_use_get(row->next) };
 	pthread_mutex_unlock(&held->lock);
 	return out;
 }
@@ -108,14 +120,16 @@ static void on_fault(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t ti
 
 static void drop_row(struct sl_held *held, uint64_t tag)
 {
-	struct row gone = { NULL, NULL };
-	const struct row *row;
+	uint64_t group = sl_broker_group(tag);
+	struct row gone = { 0 };
+	struct row *row;
 
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_get(held->rows, &tag);
-	if (row)
+	row = find_row(held, tag);
+	if (row && !--row->listeners) {
 		gone = *row;
-	sl_htab_del(held->rows, &tag);
+		sl_htab_del(held->rows, &group);
+	}
 	pthread_mutex_unlock(&held->lock);
 	row_put(&gone);
 }
@@ -205,11 +219,12 @@ void sl_held_free(struct sl_held **out)
 
 static int add_row(struct sl_held *held, uint64_t tag, struct sl_use *use)
 {
+	uint64_t group = sl_broker_group(tag);
 	struct row *row;
 
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_add(held->rows, &tag, NULL);
-	if (row)
+	row = find_row(held, tag) ?: sl_htab_add(held->rows, &group, NULL);
+	if (row && !row->listeners++)
 		row->now = sl_use_get(use);
 	pthread_mutex_unlock(&held->lock);
 	return row ? 0 : -ENOMEM;
@@ -246,6 +261,15 @@ int sl_held_start(struct sl_held *held, struct sl_err *err)
 	return sl_broker_start(held->broker, err);
 }
 
+uint64_t sl_held_tag(struct sl_held *held)
+{
+	/* Units of about a microsecond: they leave the bits of members free for 146 years. */
+	uint64_t tag = sl_boottime_ns() >> 10;
+
+	held->last_tag = tag > held->last_tag ? tag : held->last_tag + 1;
+	return held->last_tag;
+}
+
 static int hold(struct sl_held *held, int listener, uint64_t tag, struct sl_err *err)
 {
 	int ret = sl_keeper_hold(held->link, listener, tag);
@@ -256,15 +280,11 @@ static int hold(struct sl_held *held, int listener, uint64_t tag, struct sl_err 
 	return ret ? sl_err_sys(err, -ret, "the keeper can't hold the listener") : 0;
 }
 
-int sl_held_listen(struct sl_held *held, int *listener, uint64_t tag, struct sl_use *use,
-		   struct sl_err *err)
+static int listen_as(struct sl_held *held, int *listener, uint64_t tag, struct sl_use *use,
+		     struct sl_err *err)
 {
-	int ret;
+	int ret = add_row(held, tag, use);
 
-	/* Asked before anything is made; the broker would ask as well. */
-	if (!sl_notify_is_listener(*listener))
-		return sl_err_set(err, EBADF, "the descriptor is no seccomp listener");
-	ret = add_row(held, tag, use);
 	if (ret)
 		return sl_err_sys(err, -ret, "mediation");
 	ret = hold(held, *listener, tag, err);
@@ -280,13 +300,39 @@ int sl_held_listen(struct sl_held *held, int *listener, uint64_t tag, struct sl_
 	return ret;
 }
 
+/* Asked before anything is made; the broker would ask as well. */
+static int check(int listener, struct sl_err *err)
+{
+	return sl_notify_is_listener(listener)
+		       ? 0
+		       : sl_err_set(err, EBADF, "the descriptor is no seccomp listener");
+}
+
+int sl_held_listen(struct sl_held *held, int *listener, uint64_t tag, struct sl_use *use,
+		   struct sl_err *err)
+{
+	return check(*listener, err) ?: listen_as(held, listener, tag, use, err);
+}
+
+int sl_held_add(struct sl_held *held, int *listener, uint64_t tag, struct sl_use *use,
+		struct sl_err *err)
+{
+	int ret = check(*listener, err) ?: -EEXIST;
+
+	/* Those that have ended are free again, but the keeper may not have heard of it. */
+	for (uint64_t member = SL_BROKER_TAG_MEMBER; ret == -EEXIST && member;
+	     member += SL_BROKER_TAG_MEMBER)
+		ret = listen_as(held, listener, sl_broker_group(tag) | member, use, err);
+	return ret == -EEXIST ? sl_err_set(err, ENOSPC, "the sandbox has too many listeners") : ret;
+}
+
 void sl_held_next(struct sl_held *held, uint64_t tag, struct sl_use *use)
 {
 	struct sl_use *before = NULL;
 	struct row *row;
 
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_get(held->rows, &tag);
+	row = find_row(held, tag);
 	if (row) {
 		before = row->next;
 		row->next = sl_use_get(use);
@@ -301,7 +347,7 @@ void sl_held_switch(struct sl_held *held, uint64_t tag, bool done)
 	struct row *row;
 
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_get(held->rows, &tag);
+	row = find_row(held, tag);
 	if (row && row->next) {
 		before = done ? row->now : row->next;
 		row->now = done ? row->next : row->now;
@@ -313,14 +359,14 @@ void sl_held_switch(struct sl_held *held, uint64_t tag, bool done)
 
 void sl_held_release(struct sl_held *held, uint64_t tag)
 {
-	struct row gone = { NULL, NULL };
+	struct row gone = { 0 };
 	struct row *row;
 
 	pthread_mutex_lock(&held->lock);
-	row = sl_htab_get(held->rows, &tag);
+	row = find_row(held, tag);
 	if (row) {
 		gone = *row;
-		*row = (struct row){ NULL, NULL };
+		row->now = row->next = NULL;
 	}
 	pthread_mutex_unlock(&held->lock);
 	row_put(&gone);
@@ -331,7 +377,7 @@ bool sl_held_known(struct sl_held *held, uint64_t tag)
 	bool known;
 
 	pthread_mutex_lock(&held->lock);
-	known = sl_htab_get(held->rows, &tag);
+	known = find_row(held, tag);
 	pthread_mutex_unlock(&held->lock);
 	return known;
 }
@@ -392,6 +438,8 @@ void sl_held_tick(struct sl_held *held)
 
 void sl_held_stats(struct sl_held *held, struct sl_held_stats *out)
 {
+	void *row;
+
 	*out = (struct sl_held_stats){
 		.calls = sl_broker_count(held->broker, SL_BROKER_RECEIVED) +
 			 sl_broker_count(held->broker, SL_BROKER_RECOVERED),
@@ -402,6 +450,7 @@ void sl_held_stats(struct sl_held *held, struct sl_held_stats *out)
 			out->faults += sl_broker_count(held->broker, (enum sl_broker_kind)kind);
 	}
 	pthread_mutex_lock(&held->lock);
-	out->listeners = (unsigned int)sl_htab_count(held->rows);
+	for (size_t at = 0; sl_htab_next(held->rows, &at, NULL, &row);)
+		out->listeners += ((const struct row *)row)->listeners;
 	pthread_mutex_unlock(&held->lock);
 }

@@ -7,6 +7,7 @@
  *	sl_held_adopt(held, use_of, ctx);	listeners of the worker before
  *	sl_held_start(held, &err);		answers what that one left
  *	sl_held_listen(held, fd, tag, use, &err);
+ *	sl_held_add(held, fd, tag, use, &err);	one more of the same sandbox
  *	sl_held_next(), sl_held_switch()	around a change of policy
  *	poll sl_held_fd(held), then while (sl_held_drained(held, &tag)) …
  *	sl_held_tick(held);
@@ -17,7 +18,10 @@
  *    have it; it ends with its last task, and the keeper is told then.
  * 2. Around a change of policy files are prepared for both: the guard may decide by either.
  * 3. Without a policy (its sandbox was detached) calls go on: the guard decides, if any.
- * 4. All but listen, adopt and free are for any thread.
+ * 4. All but tag, listen, add, adopt and free are for any thread.
+ * 5. A tag stands for all listeners of its sandbox: those that are added get tags of their own
+ *    in the same group (broker/loop.h). So a tag that is chosen for a sandbox has no
+ *    SL_BROKER_TAG_MEMBERS.
  */
 #ifndef SLUICE_USER_AGENT_HELD_H
 #define SLUICE_USER_AGENT_HELD_H
@@ -40,9 +44,19 @@ void sl_held_adopt(struct sl_held *held,
 
 int sl_held_start(struct sl_held *held, struct sl_err *err);
 
+/* One that was not used since the host was started, by no worker. */
+uint64_t sl_held_tag(struct sl_held *held);
+
 /* All or nothing; *listener is taken over on success. */
 int sl_held_listen(struct sl_held *held, int *listener, uint64_t tag, struct sl_use *use,
 		   struct sl_err *err);
+
+/*
+ * The same for a sandbox that has one, or had: `use` is for when none is left. -ENOSPC: as
+ * many as a group has room for.
+ */
+int sl_held_add(struct sl_held *held, int *listener, uint64_t tag, struct sl_use *use,
+		struct sl_err *err);
 
 /* Unknown tags (0, or a listener that has ended) are no error in all of these. */
 void sl_held_next(struct sl_held *held, uint64_t tag, struct sl_use *use);

@@ -391,6 +391,7 @@ static const struct sl_method methods[] = {
 	{ "Hello", SL_METHOD_ROOT, hello },
 	{ "Plan", SL_METHOD_ROOT, sl_method_plan },
 	{ "Attach", SL_METHOD_ROOT, sl_method_attach },
+	{ "AddListener", SL_METHOD_ROOT, sl_method_add_listener },
 	{ "Recover", SL_METHOD_ROOT, recover },
 	{ "Heartbeat", SL_METHOD_ROOT, heartbeat },
 	{ "UpdatePolicy", SL_METHOD_ROOT, sl_method_update },

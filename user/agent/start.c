@@ -173,7 +173,7 @@ static bool use_of(void *ctx, uint64_t tag, struct sl_use **use)
 	struct sl_agent *agent = ctx;
 
 	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);) {
-		if (sl_record_at(agent->records, row)->listener != tag)
+		if (sl_record_at(agent->records, row)->listener != sl_broker_group(tag))
 			continue;
 		*use = sl_use_get(agent->boxes[row]->use);
 		/* What is taken back is attached anew by its client, who still has the listener. */

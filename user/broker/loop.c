@@ -31,6 +31,24 @@ struct listener *sl_listener_find(struct sl_broker *b, uint64_t tag)
 	return l;
 }
 
+struct listener *sl_listener_next(struct sl_broker *b, struct listener *l, uint64_t tag)
+{
+	l = l ? l->next : b->listeners;
+	while (l && sl_broker_group(l->tag) != sl_broker_group(tag))
+		l = l->next;
+	return l;
+}
+
+unsigned int sl_listener_running(struct sl_broker *b, uint64_t tag)
+{
+	struct listener *l = NULL;
+	unsigned int running = 0;
+
+	while ((l = sl_listener_next(b, l, tag)))
+		running += l->running;
+	return running;
+}
+
 void sl_listener_arm(struct sl_broker *b, struct listener *l)
 {
 	struct epoll_event event = { .events = EPOLLONESHOT, .data.ptr = l };
@@ -101,8 +119,8 @@ void sl_broker_keep_one_idle(struct sl_broker *b)
 
 int sl_broker_add(struct sl_broker *b, int listener, uint64_t tag, struct sl_err *err)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
-	struct listener *l;
+	struct epoll_event event = { .events = EPOLLONESHOT };
+	struct listener *l, *mate;
 	int ret = 0;
 
 	if (!sl_notify_is_listener(listener))
@@ -116,12 +134,16 @@ int sl_broker_add(struct sl_broker *b, int listener, uint64_t tag, struct sl_err
 	l->tag = tag;
 	event.data.ptr = l;
 	pthread_mutex_lock(&b->lock);
+	mate = sl_listener_next(b, NULL, tag);
+	l->draining = mate && mate->draining;
+	if (!l->draining)
+		event.events |= EPOLLIN;
 	if (sl_listener_find(b, tag)) {
 		ret = EEXIST;
 	} else if (epoll_ctl(b->epoll, EPOLL_CTL_ADD, listener, &event)) {
 		ret = errno;
 	} else {
-		l->armed = ARM_CALLS;
+		l->armed = l->draining ? ARM_END : ARM_CALLS;
 		l->next = b->listeners;
 		b->listeners = l;
 	}

@@ -24,6 +24,10 @@
  * nothing: no door opens. With `deadline_ms`, a decision that takes longer is denied
  * (OVERDUE), and so are the calls behind it when all of a listener's are stuck (OVERLOAD).
  *
+ * Groups. One sandbox may have several listeners, as each process that its runtime adds installs
+ * a filter of its own: their tags differ in the bits of SL_BROKER_TAG_MEMBERS only. They are
+ * drained and resumed together, and a drain is done when none of them has a call in hand.
+ *
  * Locks: one mutex over listeners, threads and who has answered; never held over a
  * decision, a read of a task, or a callback.
  *
@@ -38,6 +42,14 @@
 #include "broker/races.h"
 
 struct sl_broker;
+
+#define SL_BROKER_TAG_MEMBERS (0xfffULL << 52)
+#define SL_BROKER_TAG_MEMBER (1ULL << 52) /* from one of a group to the next */
+
+static inline uint64_t sl_broker_group(uint64_t tag)
+{
+	return tag & ~SL_BROKER_TAG_MEMBERS;
+}
 
 /* All are called in the broker's threads, several at a time, and may be NULL but `held`. */
 struct sl_broker_ops {
@@ -55,8 +67,8 @@ struct sl_broker_ops {
 	void (*fault)(void *ctx, enum sl_broker_kind kind, uint64_t tag, pid_t tid, int code);
 	/* The last task of a listener has gone; its tag is free again. */
 	void (*ended)(void *ctx, uint64_t tag);
-	/* A listener that drains has no more calls in hand. */
-	void (*drained)(void *ctx, uint64_t tag);
+	/* A group that drains has no more calls in hand. */
+	void (*drained)(void *ctx, uint64_t group);
 	/* A summary of races, from sl_broker_tick(). */
 	void (*races)(void *ctx, const struct sl_race_line *line);
 };
@@ -89,7 +101,7 @@ void sl_broker_tick(struct sl_broker *broker);
 
 /*
  * Before a sandbox is frozen: a task whose call was received does not freeze until it is
- * answered. Receives no more of this listener's calls, waits up to timeout_ms for those in
+ * answered. Receives no more calls of this tag's group, waits up to timeout_ms for those in
  * hand, denies the rest with `code`. Calls that come meanwhile wait unreceived, which
  * freezes well, until sl_broker_resume(). Returns how many were denied, or -ENOENT.
  */

@@ -58,6 +58,10 @@ struct sl_broker {
 
 /* With the lock held. */
 struct listener *sl_listener_find(struct sl_broker *b, uint64_t tag);
+/* The next one of the group after `l`, NULL: the first one. */
+struct listener *sl_listener_next(struct sl_broker *b, struct listener *l, uint64_t tag);
+/* Calls in hand of its group. */
+unsigned int sl_listener_running(struct sl_broker *b, uint64_t tag);
 void sl_listener_arm(struct sl_broker *b, struct listener *l);
 
 /* Whose last call is out of hand, and which is in no list. */

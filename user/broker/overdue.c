@@ -107,58 +107,61 @@ static bool wait_done(struct sl_broker *b, int64_t end_ms)
 	return pthread_cond_clockwait(&b->done, &b->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT;
 }
 
+/* With the lock held; false: the group has no listener. */
+static bool set_draining(struct sl_broker *b, uint64_t tag)
+{
+	struct listener *l = NULL;
+	bool found = false;
+
+	while ((l = sl_listener_next(b, l, tag)))
+		found = l->draining = true;
+	return found;
+}
+
 int sl_broker_drain(struct sl_broker *b, uint64_t tag, unsigned int timeout_ms, int code)
 {
 	int64_t end_ms = sl_monotonic_ms() + timeout_ms;
-	struct listener *l;
-	int denied = -ENOENT;
+	int denied = 0;
+	bool found;
 
 	pthread_mutex_lock(&b->lock);
-	l = sl_listener_find(b, tag);
-	if (l) {
-		l->draining = true;
-		denied = 0;
-	}
-	/* It may end meanwhile: found anew each time. */
-	while (l && l->running && wait_done(b, end_ms))
-		l = sl_listener_find(b, tag);
-	for (unsigned int at = 0; l && at < b->options.threads; at++) {
+	found = set_draining(b, tag);
+	while (sl_listener_running(b, tag) && wait_done(b, end_ms))
+		;
+	for (unsigned int at = 0; found && at < b->options.threads; at++) {
 		struct worker *w = b->workers[at];
 
-		if (w && w->listener == l)
+		if (w && w->listener && sl_broker_group(w->listener->tag) == sl_broker_group(tag))
 			denied += answer_for(b, w, SL_BROKER_DRAINED, code);
 	}
 	pthread_mutex_unlock(&b->lock);
-	return denied;
+	return found ? denied : -ENOENT;
 }
 
 int sl_broker_drain_begin(struct sl_broker *b, uint64_t tag)
 {
-	struct listener *l;
 	int running = -ENOENT;
 
 	pthread_mutex_lock(&b->lock);
-	l = sl_listener_find(b, tag);
-	if (l) {
-		l->draining = true;
-		running = (int)l->running;
-	}
+	if (set_draining(b, tag))
+		running = (int)sl_listener_running(b, tag);
 	pthread_mutex_unlock(&b->lock);
 	return running;
 }
 
 int sl_broker_resume(struct sl_broker *b, uint64_t tag)
 {
-	struct listener *l;
+	struct listener *l = NULL;
+	int ret = -ENOENT;
 
 	pthread_mutex_lock(&b->lock);
-	l = sl_listener_find(b, tag);
-	if (l) {
+	while ((l = sl_listener_next(b, l, tag))) {
 		l->draining = false;
 		sl_listener_arm(b, l);
+		ret = 0;
 	}
 	pthread_mutex_unlock(&b->lock);
-	return l ? 0 : -ENOENT;
+	return ret;
 }
 
 uint64_t sl_broker_count(const struct sl_broker *b, enum sl_broker_kind kind)

@@ -74,13 +74,14 @@ static void put_down(struct worker *w, bool lost)
 		unlink_listener(b, l);
 	else
 		sl_listener_arm(b, l);
-	drained = l->draining && !l->running;
+	/* One that has ended is in the list no more, and has none. */
+	drained = l->draining && !l->running && !sl_listener_running(b, tag);
 	if (l->gone && !l->running)
 		end = l;
 	pthread_cond_broadcast(&b->done);
 	pthread_mutex_unlock(&b->lock);
 	if (drained && b->options.ops.drained)
-		b->options.ops.drained(b->options.ctx, tag);
+		b->options.ops.drained(b->options.ctx, sl_broker_group(tag));
 	if (end)
 		sl_listener_free(end);
 	if (!lost)

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What a runtime asks for: plan, attach, and what follows until the sandbox is gone. */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -221,6 +223,22 @@ int sl_runtime_resume(struct sl_runtime *rt, const char *token, unsigned int sil
 
 /* --- of the session --- */
 
+int sl_runtime_add_listener(struct sl_runtime *rt, int listener_fd)
+{
+	struct json_object *parameters = json_object_new_object();
+	struct sl_fds fds = { .count = 0 };
+	int ret = parameters ? 0 : -ENOMEM;
+
+	if (!ret && listener_fd < 0)
+		ret = -EINVAL;
+	ret = ret ?: ask_fd(parameters, "listener_fd", &fds, listener_fd);
+	if (!ret)
+		return lib_call(rt, MACHINE_SESSION, "io.sluice.AddListener", parameters, &fds,
+				NULL);
+	json_object_put(parameters);
+	return asked(rt, ret);
+}
+
 int sl_runtime_update(struct sl_runtime *rt, const char *policy, const char *policy_name,
 		      enum sl_mode mode)
 {
@@ -292,4 +310,52 @@ int sl_runtime_detach(struct sl_runtime *rt, enum sl_detach detach)
 	rt->sandbox[0] = rt->token[0] = '\0';
 	machine_timer(rt, false);
 	return 0;
+}
+
+/* The id of the session with that cgroup, NULL: there is none. */
+static const char *find_cgroup(struct json_object *reply, uint64_t cgroup_id)
+{
+	struct json_object *list;
+	size_t count = 0;
+	char id[24];
+
+	snprintf(id, sizeof(id), "%" PRIu64, cgroup_id);
+	if (json_object_object_get_ex(reply, "sessions", &list) &&
+	    json_object_is_type(list, json_type_array))
+		count = json_object_array_length(list);
+	for (size_t i = 0; i < count; i++) {
+		struct json_object *session = json_object_array_get_idx(list, i);
+		const char *its = json_object_is_type(session, json_type_object)
+					  ? answer_text(session, "cgroup_id")
+					  : NULL;
+
+		if (its && !strcmp(its, id))
+			return answer_text(session, "sandbox") ?: "0";
+	}
+	return NULL;
+}
+
+int sl_runtime_detach_cgroup(struct sl_runtime *rt, uint64_t cgroup_id, enum sl_detach detach)
+{
+	struct json_object *parameters, *reply = NULL;
+	const char *sandbox;
+	int ret;
+
+	if (rt->state != SL_RUNTIME_NONE && rt->state != SL_RUNTIME_OVER)
+		return sl_err_set(&rt->err, EBUSY, "this handle has a session");
+	ret = lib_call(rt, MACHINE_CONNECTION, "io.sluice.List", NULL, NULL, &reply);
+	if (ret)
+		return ret;
+	sandbox = find_cgroup(reply, cgroup_id);
+	/* It has no number yet. */
+	if (sandbox && !strcmp(sandbox, "0"))
+		ret = sl_err_set(&rt->err, EAGAIN, "the cgroup is just being attached");
+	if (sandbox && !ret) {
+		parameters = json_object_new_object();
+		ret = parameters ? ask_text(parameters, "sandbox", sandbox) : -ENOMEM;
+		ret = ret ?: ASK_WORD(parameters, "running", detach_words, detach);
+		ret = call_with(rt, MACHINE_CONNECTION, "io.sluice.Detach", parameters, ret, NULL);
+	}
+	json_object_put(reply);
+	return ret == -ENOENT ? 0 : ret;
 }
