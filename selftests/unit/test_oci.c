@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "oci/keep.h"
 #include "oci/state.h"
 
 /* As runc sends it; %s: annotations, metadata. */
@@ -102,12 +103,18 @@ Test(oci, which_descriptor)
 Test(oci, state)
 {
 	static const char text[] = "{\"ociVersion\":\"1\",\"id\":\"a\",\"annotations\":{}}";
+	static const char running[] = "{\"id\":\"a\",\"status\":\"running\"}";
+	static const char none[] = "{\"id\":\"a\",\"status\":7}";
 	struct sl_oci_state state;
 	struct sl_err err;
 
 	cr_assert_eq(sl_oci_state_parse(&state, text, strlen(text), &err), 0);
 	cr_expect_str_empty(state.policy);
 	cr_expect_eq(state.pid, 0);
+	cr_expect_not(state.running);
+	cr_assert_eq(sl_oci_state_parse(&state, running, strlen(running), &err), 0);
+	cr_expect(state.running);
+	cr_expect_eq(sl_oci_state_parse(&state, none, strlen(none), &err), -EBADMSG);
 	cr_expect_eq(sl_oci_state_parse(&state, text, strlen(text) - 1, &err), -EBADMSG);
 }
 
@@ -147,4 +154,58 @@ Test(oci, policy_files)
 	cr_expect_null(none);
 	unlink(name);
 	rmdir(dir);
+}
+
+static void note(void *ctx, const struct sl_oci_kept *kept)
+{
+	struct sl_oci_kept *out = ctx;
+
+	cr_expect_eq(out->cgroup_id, 0, "more than one");
+	*out = *kept;
+}
+
+/* What is kept of a container, and what is not a word of ours. */
+Test(oci, keep)
+{
+	static const char *const bad[] = {
+		"",
+		"{}",
+		"[]",
+		"{\"id\":\"a\",\"cgroup\":\"/c\",\"cgroup_id\":\"8\",\"token\":\"12\"}",
+		"{\"id\":\"a\",\"cgroup\":\"/c\",\"cgroup_id\":\"9\",\"token\":\"\"}",
+		"{\"id\":\"a\",\"cgroup\":\"/c\",\"cgroup_id\":\"8\",\"token\":\"\",\"x\":1}",
+	};
+	struct sl_oci_kept kept = { .id = "a", .cgroup = "/c/d", .cgroup_id = 7 }, found = {};
+	char dir[] = "/tmp/sl-test-oci-XXXXXX", name[64];
+	struct sl_oci_keep keep = { -1 }, other = { -1 };
+	struct sl_err err = {};
+
+	cr_assert_not_null(mkdtemp(dir));
+	cr_assert_eq(chmod(dir, 0750), 0);
+	cr_expect_eq(sl_oci_keep_open(&keep, dir, &err), -EPERM);
+	cr_assert_eq(chmod(dir, 0700), 0);
+	cr_assert_eq(sl_oci_keep_open(&keep, dir, &err), 0, "%s", err.text);
+	cr_expect_eq(sl_oci_keep_open(&other, dir, &err), -EAGAIN);
+	cr_expect_eq(sl_oci_keep_put(&keep, &kept, &err), 0);
+	memset(kept.token, 'a', sizeof(kept.token) - 1);
+	cr_expect_eq(sl_oci_keep_put(&keep, &kept, &err), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		FILE *file;
+
+		snprintf(name, sizeof(name), "%s/8", dir);
+		file = fopen(name, "we");
+		cr_assert_not_null(file);
+		cr_assert_geq(fputs(bad[i], file), 0);
+		fclose(file);
+		memset(&found, 0, sizeof(found));
+		cr_expect_eq(sl_oci_keep_load(&keep, note, &found, &err), 0);
+		cr_expect(!memcmp(&found, &kept, sizeof(kept)), "%zu", i);
+		cr_expect_eq(access(name, F_OK), -1, "%zu is still there", i);
+	}
+	sl_oci_keep_drop(&keep, &kept);
+	memset(&found, 0, sizeof(found));
+	cr_expect_eq(sl_oci_keep_load(&keep, note, &found, &err), 0);
+	cr_expect_eq(found.cgroup_id, 0);
+	sl_oci_keep_close(&keep);
+	cr_expect_eq(rmdir(dir), 0);
 }

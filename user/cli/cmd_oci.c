@@ -17,7 +17,7 @@
 #define TIMEOUT_MS 10000
 
 struct oci_options {
-	const char *listen, *policy_dir, *policy;
+	const char *listen, *policy_dir, *state_dir, *policy;
 };
 
 #define LISTEN                                                           \
@@ -29,13 +29,21 @@ struct oci_options {
 
 /* --- serve --- */
 
-static const struct sl_option serve_options[] = { LISTEN, POLICY_DIR, { 0 } };
+static const struct sl_option serve_options[] = {
+	LISTEN,
+	POLICY_DIR,
+	SL_OPTION(TEXT, struct oci_options, state_dir, "state-dir", 0, "DIR",
+		  "what is kept of containers that run, for the next one",
+		  .fallback = "/run/sluice/oci"),
+	{ 0 },
+};
 
 static int serve_run(struct sl_cli *cli, const void *values, int argc, char **argv)
 {
 	const struct oci_options *options = values;
 	const struct sl_oci_options serve = { .listen = options->listen,
 					      .policy_dir = options->policy_dir,
+					      .state_dir = options->state_dir,
 					      .agent = cli->agent };
 
 	(void)argc;
@@ -48,7 +56,9 @@ static const struct sl_command oci_serve = {
 	.summary = "attach containers whose runtime hands over a seccomp listener",
 	.details = "Policies are chosen by listenerMetadata of the seccomp profile, else by the\n"
 		   "container's annotation " SL_OCI_ANNOTATION ". A container that can't be\n"
-		   "attached does not start: the profile holds its first execve().\n",
+		   "attached does not start: the profile holds its first execve(). When this is\n"
+		   "killed, those that run go on under their policies, none starts, and the next\n"
+		   "one takes them up.\n",
 	.options = serve_options,
 	.options_size = sizeof(struct oci_options),
 	.run = serve_run,

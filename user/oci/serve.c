@@ -38,6 +38,7 @@ struct conn {
 
 struct serve {
 	const struct sl_oci_options *options;
+	struct sl_oci_keep keep;
 	int listener;
 	TAILQ_HEAD(, conn) conns;
 	unsigned int conn_count;
@@ -55,12 +56,78 @@ static void conn_end(struct serve *s, struct conn *conn)
 	free(conn);
 }
 
+static void drop_box(struct serve *s, struct sl_oci_box *box)
+{
+	TAILQ_REMOVE(&s->boxes, box, entry);
+	s->box_count--;
+	sl_oci_box_free(&box);
+}
+
+static void add_box(struct serve *s, struct sl_oci_box *box)
+{
+	TAILQ_INSERT_TAIL(&s->boxes, box, entry);
+	s->box_count++;
+}
+
+/* One that had this name has ended, and was not looked at yet. */
+static void end_before(struct serve *s, const char *id)
+{
+	struct sl_oci_box *box, *next;
+
+	for (box = TAILQ_FIRST(&s->boxes); box; box = next) {
+		next = TAILQ_NEXT(box, entry);
+		if (!strcmp(box->kept.id, id) && !sl_oci_box_run(box, true))
+			drop_box(s, box);
+	}
+}
+
+static int take_new(struct serve *s, const struct sl_oci_process *process, int listener,
+		    struct sl_err *err)
+{
+	struct sl_oci_box *box;
+	int ret;
+
+	end_before(s, process->container.id);
+	ret = sl_oci_box_new(&box, process, listener, s->options, &s->keep, err);
+	if (ret)
+		return ret;
+	add_box(s, box);
+	if (box->attaching)
+		sl_log_warning("container %s: the agent does not answer, it is waited for",
+			       process->container.id);
+	else
+		sl_log_notice("container %s: sandbox %s, policy '%s'", process->container.id,
+			      sl_runtime_sandbox(box->rt), process->policy);
+	return 0;
+}
+
+static int take_more(struct serve *s, const struct sl_oci_process *process, int listener,
+		     struct sl_err *err)
+{
+	struct sl_oci_box *box;
+	int ret;
+
+	TAILQ_FOREACH(box, &s->boxes, entry)
+	{
+		if (!sl_oci_box_has(box, process))
+			continue;
+		ret = sl_oci_box_add(box, process, listener, err);
+		if (!ret)
+			sl_log_notice("container %s: process %d joins", process->container.id,
+				      process->pid);
+		return ret;
+	}
+	return sl_err_set(err, ENOENT,
+			  "process %d is not started: it is in no cgroup that was attached for a "
+			  "container %s",
+			  process->pid, process->container.id);
+}
+
 /* The message is whole. */
 static void take(struct serve *s, struct conn *conn)
 {
 	_cleanup_fd_ int listener = -1;
 	struct sl_oci_process process;
-	struct sl_oci_box *box;
 	struct sl_err err = { 0 };
 	int ret;
 
@@ -70,16 +137,11 @@ static void take(struct serve *s, struct conn *conn)
 	ret = sl_oci_process_parse(&process, conn->data ?: "", conn->used, conn->fds.count, &err);
 	if (!ret) {
 		listener = sl_fds_take(&conn->fds, process.listener);
-		ret = sl_oci_box_new(&box, &process, listener, s->options, &err);
+		ret = process.container.running ? take_more(s, &process, listener, &err)
+						: take_new(s, &process, listener, &err);
 	}
-	if (ret) {
+	if (ret)
 		sl_log_err(SL_LOG_ERROR, &err);
-		return;
-	}
-	TAILQ_INSERT_TAIL(&s->boxes, box, entry);
-	s->box_count++;
-	sl_log_notice("container %s: sandbox %s, policy '%s'", process.container.id,
-		      sl_runtime_sandbox(box->rt), process.policy);
 }
 
 /* runc leaves the connection open until the container runs, so its end is not waited for. */
@@ -159,7 +221,7 @@ static void accept_one(struct serve *s)
 /* What to wait for, in the order of the lists; the caller frees it. */
 static struct pollfd *poll_set(struct serve *s, nfds_t *count, int *timeout_ms)
 {
-	size_t n = 1 + s->conn_count + 2 * (size_t)s->box_count;
+	size_t n = 1 + s->conn_count + SL_OCI_BOX_FDS * (size_t)s->box_count;
 	struct pollfd *fds = calloc(n, sizeof(*fds)), *at = fds;
 	struct sl_oci_box *box;
 	struct conn *conn;
@@ -179,17 +241,27 @@ static struct pollfd *poll_set(struct serve *s, nfds_t *count, int *timeout_ms)
 	}
 	TAILQ_FOREACH(box, &s->boxes, entry)
 	{
-		box->poll = at;
-		*at++ = (struct pollfd){ .fd = sl_runtime_fd(box->rt), .events = POLLIN };
-		*at++ = (struct pollfd){ .fd = box->events, .events = POLLPRI };
+		*timeout_ms = sl_sooner_ms(*timeout_ms, sl_oci_box_poll(box, at));
+		at += SL_OCI_BOX_FDS;
 	}
 	*count = (nfds_t)n;
 	return fds;
 }
 
+static void run_boxes(struct serve *s)
+{
+	struct sl_oci_box *box, *next;
+
+	for (box = TAILQ_FIRST(&s->boxes); box; box = next) {
+		next = TAILQ_NEXT(box, entry);
+		/* One that was just made is not in the set. */
+		if (!sl_oci_box_run(box, box->poll && box->poll[1].revents))
+			drop_box(s, box);
+	}
+}
+
 static void work(struct serve *s, const struct pollfd *fds)
 {
-	struct sl_oci_box *box, *next_box;
 	struct conn *conn, *next;
 
 	for (conn = TAILQ_FIRST(&s->conns); conn; conn = next) {
@@ -201,15 +273,7 @@ static void work(struct serve *s, const struct pollfd *fds)
 			conn_end(s, conn);
 		}
 	}
-	for (box = TAILQ_FIRST(&s->boxes); box; box = next_box) {
-		next_box = TAILQ_NEXT(box, entry);
-		/* One that was just made is not in the set. */
-		if (!box->poll || sl_oci_box_run(box, box->poll[1].revents))
-			continue;
-		TAILQ_REMOVE(&s->boxes, box, entry);
-		s->box_count--;
-		sl_oci_box_free(&box);
-	}
+	run_boxes(s);
 	if (fds[0].revents)
 		accept_one(s);
 }
@@ -238,27 +302,51 @@ static int open_listener(int *out, const char *path, struct sl_err *err)
 	return 0;
 }
 
-int sl_oci_serve(const struct sl_oci_options *options, struct sl_err *err)
+static void take_up(void *ctx, const struct sl_oci_kept *kept)
 {
-	struct serve s = { .options = options };
-	int ret = open_listener(&s.listener, options->listen, err);
+	struct serve *s = ctx;
+	struct sl_oci_box *box;
 
-	if (ret)
-		return ret;
-	TAILQ_INIT(&s.conns);
-	TAILQ_INIT(&s.boxes);
-	sl_log_notice("containers at '%s'", options->listen);
+	if (sl_oci_box_take_up(&box, kept, s->options, &s->keep))
+		sl_log_error("no memory for container %s", kept->id);
+	else
+		add_box(s, box);
+}
+
+static int loop(struct serve *s, struct sl_err *err)
+{
 	for (;;) {
 		int timeout_ms;
 		nfds_t count;
-		struct pollfd *fds = poll_set(&s, &count, &timeout_ms);
+		struct pollfd *fds = poll_set(s, &count, &timeout_ms);
 
-		if (!fds) {
-			close(s.listener);
+		if (!fds)
 			return sl_err_sys(err, ENOMEM, "can't go on");
-		}
 		if (poll(fds, count, timeout_ms) >= 0)
-			work(&s, fds);
+			work(s, fds);
 		free(fds);
 	}
+}
+
+int sl_oci_serve(const struct sl_oci_options *options, struct sl_err *err)
+{
+	struct serve s = { .options = options, .keep = { -1 }, .listener = -1 };
+	int ret;
+
+	TAILQ_INIT(&s.conns);
+	TAILQ_INIT(&s.boxes);
+	ret = sl_oci_keep_open(&s.keep, options->state_dir, err);
+	ret = ret ?: open_listener(&s.listener, options->listen, err);
+	ret = ret ?: sl_oci_keep_load(&s.keep, take_up, &s, err);
+	if (!ret) {
+		/* Before any process that is added to one of them. */
+		run_boxes(&s);
+		sl_log_notice("containers at '%s'", options->listen);
+		ret = loop(&s, err);
+	}
+	while (!TAILQ_EMPTY(&s.boxes))
+		drop_box(&s, TAILQ_FIRST(&s.boxes));
+	sl_cleanup_fd(&s.listener);
+	sl_oci_keep_close(&s.keep);
+	return ret;
 }

@@ -13,7 +13,10 @@
  *    shared with the host's would be mediated with it.
  * 3. One message, connection or container that is bad fails alone, with a line in the log.
  *    Only root is listened to.
- * 4. When this process ends, containers go on under their policies (SL_END_GO_ON).
+ * 4. When this process ends, containers go on under their policies (SL_END_GO_ON), and none
+ *    starts. The next one takes them up, and detaches those that have ended meanwhile.
+ * 5. A process that a runtime adds to a container (exec) is started when its listener is the
+ *    agent's, too, and only in the cgroup of a container that was attached.
  */
 #ifndef SLUICE_USER_OCI_SERVE_H
 #define SLUICE_USER_OCI_SERVE_H
@@ -23,6 +26,7 @@
 struct sl_oci_options {
 	const char *listen;     /* path of the socket; one that is there and dead is replaced */
 	const char *policy_dir; /* see sl_oci_policy_read() */
+	const char *state_dir;  /* see oci/keep.h */
 	const char *agent;      /* of sluiced; NULL: the usual one */
 };
 

@@ -74,6 +74,11 @@ static int read_state(struct sl_oci_state *out, struct json_object *json, struct
 		return bad(err, "its id is missing, or no id");
 	if (!read_pid(&state.pid, json, false))
 		return bad(err, "its pid is no pid");
+	if (json_object_object_get_ex(json, "status", &value)) {
+		if (!json_object_is_type(value, json_type_string))
+			return bad(err, "its status is none");
+		state.running = !strcmp(json_object_get_string(value), "running");
+	}
 	if (json_object_object_get_ex(json, "annotations", &annotations) && annotations) {
 		if (!json_object_is_type(annotations, json_type_object))
 			return bad(err, "its annotations are none");

@@ -8,6 +8,7 @@
 #ifndef SLUICE_USER_OCI_STATE_H
 #define SLUICE_USER_OCI_STATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -23,6 +24,7 @@
 struct sl_oci_state {
 	char id[SL_OCI_ID];         /* '+' as well */
 	pid_t pid;                  /* of the container's first process, 0: none yet */
+	bool running;               /* its first program was executed: what comes is added to it */
 	char policy[SL_OCI_POLICY]; /* by annotation; "": none */
 };
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Containers from their start to their end, with who serves them or without. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "kernel/cgroup.h"
+#include "system/expect.h"
+#include "system/oci.h"
+
+static void up(void)
+{
+	oci_up();
+	oci_need();
+}
+
+TestSuite(oci_life, .init = up, .fini = oci_down, .timeout = 120);
+
+static unsigned int listeners(void)
+{
+	struct sl_control *control = agent_connect();
+	struct json_object *status = agent_call(control, "Status", "{}");
+	unsigned int n = (unsigned int)json_object_get_int(json_at(status, "listeners"));
+
+	json_object_put(status);
+	sl_control_free(&control);
+	return n;
+}
+
+static bool has_listeners(void *arg)
+{
+	return listeners() == *(unsigned int *)arg;
+}
+
+/* A second process is the sandbox's, held and decided as the first, also by its files. */
+Test(oci_life, exec)
+{
+	unsigned int one = 1;
+
+	oci_start("web", "web");
+	oci_exec("web", "EACCES");
+	OCI_MUST("delete", "--force", "web");
+	oci_await_sessions(0);
+
+	oci_start("glob", "glob");
+	oci_exec("glob", "ECONNREFUSED");
+	/* Whose listener ends with it. */
+	cr_expect(eventually(has_listeners, &one), "%u listeners", listeners());
+	oci_exec("glob", "ECONNREFUSED");
+	/* With the next worker, too. */
+	kill(agent_worker(), SIGKILL);
+	oci_exec("glob", "ECONNREFUSED");
+	OCI_MUST("delete", "--force", "glob");
+	oci_await_sessions(0);
+}
+
+/* A process that is added before a worker dies is held by the next one. */
+Test(oci_life, exec_outlives_the_worker)
+{
+	char fifo[160], script[1024];
+	_cleanup_fd_ int in = -1;
+	struct cli cli;
+
+	oci_start("glob", "glob");
+	snprintf(fifo, sizeof(fifo), "%s/line", agent.dir);
+	cr_assert_eq(mkfifo(fifo, 0600), 0);
+	in = open(fifo, O_RDWR | O_CLOEXEC);
+	cr_assert_geq(in, 0);
+	snprintf(script, sizeof(script),
+		 "exec runc --root '%s' exec glob /usr/bin/sh -c 'echo ready; read x; exec "
+		 "/sl-load tcp-send --connect-only --server 127.0.0.1:9' <'%s' 2>&1",
+		 oci.root, fifo);
+	cli_start(&cli, NULL, (const char *const[]){ "/bin/sh", "-c", script, NULL });
+	cli_await(&cli, "ready");
+	kill(agent_worker(), SIGKILL);
+	cr_expect_eq(listeners(), 2);
+	cr_expect_eq(write(in, "\n", 1), 1);
+	cli_end(&cli);
+	cr_expect_not_null(strstr(cli.out, "errno=ECONNREFUSED"), "%s", cli.out);
+	cli_free(&cli);
+}
+
+/* Nobody serves: what runs goes on, and nothing is started. The next one takes it up. */
+Test(oci_life, serve_is_killed)
+{
+	struct cli cli;
+
+	oci_start("stays", "glob");
+	oci_start("ends", "web");
+	oci_await_kept(2);
+	oci_serve_end(SIGKILL);
+
+	oci_config("late", "own", OCI_CONNECT);
+	OCI_RUNC(&cli, "run", "--bundle", oci.bundle, "late");
+	cr_expect_neq(cli.status, 0);
+	cr_expect_null(strstr(cli.out, "errno="), "it ran: %s", cli.out);
+	cli_free(&cli);
+	OCI_RUNC(&cli, "exec", "stays", "/sl-load", "tcp-send", "--connect-only", "--server",
+		 "127.0.0.1:9");
+	cr_expect_neq(cli.status, 0);
+	cr_expect_null(strstr(cli.out, "errno="), "it ran: %s", cli.out);
+	cli_free(&cli);
+	OCI_MUST("delete", "--force", "ends");
+	oci_await_sessions(2);
+
+	oci_serve_start();
+	oci_await_sessions(1);
+	oci_exec("stays", "ECONNREFUSED");
+	oci_await_kept(1);
+	OCI_MUST("delete", "--force", "stays");
+	oci_await_sessions(0);
+	oci_await_kept(0);
+	oci_serve_end(SIGTERM);
+	cr_expect_not_null(strstr(oci.serve.err, "container stays: sandbox"), "%s", oci.serve.err);
+}
+
+/* The same, while the agent is killed as well: it is waited for. */
+Test(oci_life, agent_and_serve_are_killed)
+{
+	oci_start("box", "own");
+	oci_serve_end(SIGKILL);
+	agent_end(SIGKILL);
+	oci_serve_start();
+	OCI_MUST("delete", "--force", "box");
+	agent_start();
+	oci_await_kept(0);
+	oci_await_sessions(0);
+	oci_serve_end(SIGTERM);
+	cr_expect_not_null(strstr(oci.serve.err, "container box: gone"), "%s", oci.serve.err);
+}
+
+/* What was killed before it knew what became of an attach, and what it can't read. */
+Test(oci_life, what_is_kept_is_not_whole)
+{
+	_cleanup_dir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char text[PATH_MAX + 128], cgroup[PATH_MAX], name[32] = "";
+
+	oci_start("box", "own");
+	oci_serve_end(SIGKILL);
+	dir = opendir(oci.state);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			snprintf(name, sizeof(name), "%.20s", entry->d_name);
+	}
+	oci_cgroup(cgroup, sizeof(cgroup), "box");
+	snprintf(text, sizeof(text),
+		 "{\"id\":\"box\",\"cgroup\":\"%s\",\"cgroup_id\":\"%s\",\"token\":\"\"}", cgroup,
+		 name);
+	oci_write(oci.state, name, text);
+	oci_write(oci.state, "7", "{\"id\":\"x\"");
+	oci_write(oci.state, "new", "");
+	oci_serve_start();
+	oci_await_kept(1);
+	OCI_MUST("delete", "--force", "box");
+	oci_await_sessions(0);
+	oci_await_kept(0);
+	oci_serve_end(SIGTERM);
+	cr_expect_not_null(strstr(oci.serve.err, "of no use"), "%s", oci.serve.err);
+}
