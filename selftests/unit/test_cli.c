@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sluice/abi.h>
+
 #include "cli/commands.h"
 #include "cli/words.h"
 
@@ -156,6 +158,11 @@ static int sluice(const char *first, ...)
 	stderr = old_err;
 	return status;
 }
+
+/* SL_SCHEMA as text. */
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define SCHEMA TEXT(SL_SCHEMA)
 
 static void has(const char *text, const char *part)
 {
@@ -315,9 +322,9 @@ Test(cli, failures_are_told_in_the_form_asked_for)
 Test(cli, version_and_completion)
 {
 	cr_expect_eq(sluice("version", NULL), 0);
-	has(out, "schema: 2\n");
+	has(out, "schema: " SCHEMA "\n");
 	cr_expect_eq(sluice("-Vj", NULL), 0);
-	has(out, "\"schema\":3,\"libbpf\":\"v");
+	has(out, "\"schema\":" SCHEMA ",\"libbpf\":\"v");
 	cr_expect_eq(sluice("version", "x", NULL), 2);
 	cr_expect_eq(sluice("completion", "bash", NULL), 0);
 	has(out, "complete -o default -F _sluice sluice\n");
