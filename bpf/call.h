@@ -8,6 +8,7 @@
 
 #include "cgroup.h"
 #include "loopback.h"
+#include "name.h"
 #include "peer.h"
 #include "probe.h"
 
@@ -143,12 +144,13 @@ static __always_inline __u64 allowed_hash(const struct verdict *v, const struct 
 
 /*
  * What the policy says of this destination; as the hook returns it. `settles`: it is the
- * socket's remote end from now on, and not that of one datagram.
+ * socket's remote end from now on, and not that of one datagram. Fills in the destination's
+ * name, unless it is that of the datagram before.
  */
 static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
 					  const struct sl_endpoint *remote,
 					  struct task_struct *task, const struct sl_owner *state,
-					  bool connecting, bool settles)
+					  bool connecting, bool settles, __u32 *name)
 {
 	__u32 sandbox = !state && rec ? rec->owner.sandbox : caller_sandbox(task, state);
 	/* MPTCP joins are made by a kworker, for the socket's owner. */
@@ -176,6 +178,7 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	if (v.reason == SL_REASON_NONE &&
 	    !(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
 		verdict_rules(&v, remote);
+	*name = remote_name(guard, sandbox, who, remote);
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
 		if (rec && settles)
@@ -193,6 +196,7 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	key.policy = v.policy;
 	key.protocol = udp ? IPPROTO_UDP : IPPROTO_TCP;
 	key.reason = v.reason;
+	key.name = *name;
 	/* A datagram's connect() has sent nothing yet: see SL_DECISION_TRIED. */
 	if (connecting && udp)
 		key.type = SL_DECISION_TRIED;

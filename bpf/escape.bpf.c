@@ -31,6 +31,7 @@ static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6, bool
 {
 	struct sl_owner *state = member_now();
 	struct sl_endpoint remote;
+	__u32 name = 0;
 
 	if (!state || !ctx->sk || is_seen(ctx, state->sandbox))
 		return 1;
@@ -38,7 +39,8 @@ static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6, bool
 	/* A control message without a name: the connected peer, which was decided. */
 	if (message && endpoint_empty(&remote))
 		return 1;
-	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state, false, false);
+	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state, false, false,
+			      &name);
 }
 
 SEC("cgroup/connect4")

@@ -15,6 +15,7 @@
  */
 #include "kernel.h"
 #include "datagram.h"
+#include "name.h"
 
 #define SKB_PASS 1
 #define SKB_DROP 0
@@ -65,6 +66,7 @@ static __always_inline void revoked_tell(const struct sl_sock *rec, const struct
 		.policy = guard->policy,
 		.protocol = rec->protocol,
 		.reason = SL_REASON_STALE_POLICY,
+		.name = rec->name,
 	};
 
 	verdict_tell(&key, &rec->owner, rec->cookie, 0);
@@ -90,6 +92,7 @@ static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_soc
 	if (v.reason == SL_REASON_NONE)
 		return false;
 	key.reason = v.reason;
+	key.name = remote_name(guard, rec->owner.sandbox, &rec->owner, &key.remote);
 	return !verdict_tell(&key, &rec->owner, rec->cookie, v.class_id);
 }
 

@@ -14,6 +14,7 @@
 #include <sluice/event.h>
 #include <sluice/exe.h>
 #include <sluice/guard.h>
+#include <sluice/name.h>
 #include <sluice/process.h>
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
@@ -285,6 +286,24 @@ SL_MAP struct {
 	__type(key, struct sl_decision_key);
 	__type(value, struct sl_decision_row);
 } decisions SEC(".maps");
+
+/* --- names (sluice/name.h) --- */
+
+/* Only read by user space. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct sl_name);
+} names SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct sl_named);
+	__type(value, __u32);
+} named SEC(".maps");
 
 /* --- events --- */
 

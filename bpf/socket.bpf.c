@@ -110,9 +110,10 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 	struct sl_owner *state = owner_state(task);
 	struct sl_sock *rec = sock_for_call(ctx, 0, state);
 	struct sl_endpoint remote;
+	__u32 name = 0;
 
 	remote_of(&remote, ctx, v6);
-	if (!remote_verdict(ctx, rec, &remote, task, state, true, true))
+	if (!remote_verdict(ctx, rec, &remote, task, state, true, true, &name))
 		return 0;
 	if (!rec)
 		return 1;
@@ -125,6 +126,7 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 		count(rec->owner.sandbox, SL_COUNTER_SOCK_DISCONNECT);
 	}
 	rec->remote = remote;
+	rec->name = name;
 	rec->since_ns = bpf_ktime_get_boot_ns();
 	rec->flags |= SL_SOCK_CONNECTED;
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CONNECT);
@@ -153,19 +155,24 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	struct sl_owner *state = owner_state(task);
 	struct sl_endpoint remote;
 	struct sl_sock *rec;
+	__u32 name;
 
 	remote_of(&remote, ctx, v6);
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
 	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT, state);
-	if (!remote_verdict(ctx, rec, &remote, task, state, false, !datagram_connected(ctx->sk)))
+	name = rec ? rec->name : 0;
+	if (!remote_verdict(ctx, rec, &remote, task, state, false, !datagram_connected(ctx->sk),
+			    &name))
 		return 0;
 	if (!rec)
 		return 1;
 	sock_since(rec);
 	rec->flags |= SL_SOCK_SENT;
-	if (!(rec->flags & SL_SOCK_CONNECTED))
+	if (!(rec->flags & SL_SOCK_CONNECTED)) {
 		rec->remote = remote;
+		rec->name = name;
+	}
 	if (peer_note(rec, &remote))
 		sock_event(SL_EVENT_SEND, rec, 0);
 	return 1;

@@ -51,7 +51,10 @@ enum sl_guard_flag {
 	SL_GUARD_RAW = 1 << 1,       /* raw and ping sockets may be created */
 	SL_GUARD_KEEP = 1 << 2,      /* a reload leaves established connections alone */
 	SL_GUARD_STRICT = 1 << 3,    /* a policy has strict bits: exec looks at environments */
+	SL_GUARD_NAMES = 1 << 4,     /* somebody tells names: hooks look them up */
 };
+/* Not a policy's: a load leaves them as they are. */
+#define SL_GUARD_LASTING SL_GUARD_NAMES
 
 /* Value of array `guards`, by sandbox id. All zero: observe. */
 struct sl_guard {
@@ -227,7 +230,7 @@ struct sl_decision_key {
 	__u16 protocol;
 	__u8 verdict; /* enum sl_verdict */
 	__u8 reason;  /* enum sl_reason */
-	__u32 pad;
+	__u32 name;   /* id of the name that was asked for, or looked up; 0: not known */
 };
 
 struct sl_decision_row {

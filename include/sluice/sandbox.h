@@ -44,7 +44,7 @@ struct sl_ids {
 	__u32 exe;
 	__u32 lineage;
 	__u32 round;
-	__u32 pad;
+	__u32 name; /* given out by user space */
 };
 
 #endif

@@ -107,8 +107,8 @@ struct sl_sock {
 	__u64 peer_hash[SL_SOCK_PEERS]; /* the latest remotes, 0: none (bpf/peer.h) */
 	__u32 peers;                    /* distinct remotes seen, counting at least */
 	__u32 ifindex;                  /* AF_PACKET */
-	__u32 policy; /* id of the policy that allowed its remote end; 0: none had to */
-	__u32 pad;
+	__u32 policy;         /* id of the policy that allowed its remote end; 0: none had to */
+	__u32 name;           /* id of the name that `remote` was looked up by; 0: not known */
 	__u64 allowed;        /* hash of the datagram that was allowed last (bpf/call.h); 0: none */
 	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };

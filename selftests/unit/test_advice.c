@@ -62,6 +62,23 @@ Test(advice, an_entry_that_can_be_loaded)
 	expect_entry(SL_REASON_RESERVED_ADDRESS, "[::1]:80", "mptcp", "/usr/bin/curl");
 }
 
+/* What is known by name is suggested by name, if a policy can have it. */
+Test(advice, a_name)
+{
+	struct sl_advice of = { .reason = SL_REASON_ENDPOINT,
+				.remote = world_endpoint("198.18.0.1:443"),
+				.name = "Registry.example.org",
+				.proto = "tcp",
+				.exe = "/b",
+				.rule = "w" };
+
+	cr_expect_str_eq(sl_advice_text(text, sizeof(text), &of),
+			 "add to 'w': endpoints: [{host: registry.example.org, port: 443}]");
+	of.name = "a\nb: [{";
+	cr_expect_str_eq(sl_advice_text(text, sizeof(text), &of),
+			 "add to 'w': endpoints: [{cidr: \"198.18.0.1/32\", port: 443}]");
+}
+
 /* A port that some rule has makes the reason `endpoint`; reserved it is all the same. */
 Test(advice, reserved_whatever_the_reason)
 {

@@ -88,6 +88,29 @@ Test(ocsf, denial)
 	json_object_put(json);
 }
 
+/* A name is where it goes to, also when no address was asked for. */
+Test(ocsf, names)
+{
+	struct sl_decision_record decision = denial();
+	struct json_object *json;
+
+	world_reset();
+	decision.key.name = 1;
+	json = line_of(&decision);
+	cr_expect_str_eq(json_object_get_string(at(json, "/dst_endpoint/hostname")),
+			 "registry.example.org");
+	cr_expect_str_eq(json_object_get_string(at(json, "/dst_endpoint/ip")), "192.0.2.1");
+	cr_expect_str_eq(json_object_get_string(at(json, "/unmapped/name")),
+			 "registry.example.org");
+	json_object_put(json);
+	memset(&decision.key.remote, 0, sizeof(decision.key.remote));
+	json = line_of(&decision);
+	cr_expect_str_eq(json_object_get_string(at(json, "/dst_endpoint/hostname")),
+			 "registry.example.org");
+	cr_expect_null(at(json, "/dst_endpoint/ip"));
+	json_object_put(json);
+}
+
 /* What passed is no refusal; nobody's call has no actor, a refused socket no destination. */
 Test(ocsf, audit_and_absent_parts)
 {

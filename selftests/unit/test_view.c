@@ -190,6 +190,21 @@ Test(view, states)
 	}
 }
 
+Test(view, remote_has_a_name)
+{
+	struct sl_sock sock = world_sock();
+	struct json_object *json;
+
+	sock.name = 1;
+	json = sock_json(&sock);
+	cr_expect_str_eq(text(json, "name"), "registry.example.org");
+	json_object_put(json);
+	sock.name = 2; /* forgotten */
+	json = sock_json(&sock);
+	cr_expect_null(get(json, "name"));
+	json_object_put(json);
+}
+
 Test(view, errors_have_names)
 {
 	struct sl_sock sock = world_sock();

@@ -38,6 +38,15 @@ static int sandbox_name(void *ctx, unsigned int id, char name[SL_SANDBOX_NAME_MA
 	return 0;
 }
 
+static int name_by_id(void *ctx, unsigned int id, struct sl_name *out)
+{
+	(void)ctx;
+	if (id != 1)
+		return -ENOENT;
+	*out = (struct sl_name){ .sandbox = 1, .text = "registry.example.org" };
+	return 0;
+}
+
 static int procs_each(void *ctx, int (*fn)(const struct sl_process *process, void *arg), void *arg)
 {
 	(void)ctx;
@@ -55,6 +64,7 @@ struct sl_view_ops world_view_ops(void)
 	return (struct sl_view_ops){
 		.identity = { exe_by_id, lineage_by_id, NULL },
 		.sandbox_name = sandbox_name,
+		.name = name_by_id,
 	};
 }
 

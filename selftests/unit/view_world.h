@@ -20,7 +20,8 @@ extern struct world world;
 
 /*
  * Empties the world, and puts into it: sandbox 1 "web"; executables 1 /usr/bin/sh and
- * 2 /usr/bin/curl; lineage 1 of sh from outside, lineage 2 of curl below it.
+ * 2 /usr/bin/curl; lineage 1 of sh from outside, lineage 2 of curl below it. Name 1 is
+ * registry.example.org.
  */
 void world_reset(void);
 

@@ -15,6 +15,7 @@ extern const struct sl_command sl_cmd_exe_accept; /* its subcommand */
 extern const struct sl_command sl_cmd_policy;
 extern const struct sl_command sl_cmd_counter;
 extern const struct sl_command sl_cmd_decision;
+extern const struct sl_command sl_cmd_name;
 extern const struct sl_command sl_cmd_event;
 extern const struct sl_command sl_cmd_oci;
 extern const struct sl_command sl_cmd_feature;

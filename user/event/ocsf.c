@@ -53,6 +53,7 @@ struct actor {
 };
 
 struct endpoint {
+	const char *hostname;
 	char ip[SL_FORMAT_MAX];
 	__u32 port;
 };
@@ -150,8 +151,9 @@ static const struct sl_field actor_fields[] = {
 };
 
 static const struct sl_field endpoint_fields[] = {
-	SL_FIELD_STRING(struct endpoint, ip, NULL),
-	SL_FIELD_UINT(struct endpoint, port, NULL),
+	SL_FIELD_TEXT(struct endpoint, hostname, NULL),
+	SL_FIELD_STRING(struct endpoint, ip, NULL, .flags = SL_FIELD_OPTIONAL),
+	SL_FIELD_UINT(struct endpoint, port, NULL, .flags = SL_FIELD_OPTIONAL),
 	{ 0 },
 };
 
@@ -265,8 +267,9 @@ static void fill_ends(struct ocsf *out, const struct sl_view_decision *decision)
 {
 	out->connection.direction_id = DIRECTION_OUTBOUND;
 	memcpy(out->connection.protocol_name, decision->proto, sizeof(decision->proto));
-	out->has_dst = !sl_view_endpoint_empty(&decision->remote);
-	if (!out->has_dst)
+	out->dst.hostname = decision->name;
+	out->has_dst = decision->name || !sl_view_endpoint_empty(&decision->remote);
+	if (sl_view_endpoint_empty(&decision->remote))
 		return;
 	sl_format_addr(out->dst.ip, sizeof(out->dst.ip), decision->remote.addr_be);
 	out->dst.port = ntohs(decision->remote.port_be);

@@ -60,6 +60,16 @@ static void add_endpoint(struct text *text, const struct sl_endpoint *endpoint)
 		add(text, "%s", sl_format_endpoint(address, sizeof(address), endpoint));
 }
 
+/* By which the address was looked up, or which was asked for. */
+static void add_name(struct text *text, const char *name)
+{
+	if (!name)
+		return;
+	add(text, text->buf[text->used - 1] == ' ' ? "(" : " (");
+	add_escaped(text, name);
+	add(text, ")");
+}
+
 /* What a line gives up, one after the other, when it is wider than the terminal. */
 enum detail {
 	DETAIL_NO_DURATION,
@@ -91,6 +101,7 @@ static void add_sock(struct text *text, const struct sl_view_event *view, enum d
 	if (sock->direction != SL_VIEW_DIRECTION_LISTEN) {
 		add(text, "%s%s ", text->buf[text->used - 1] == ' ' ? "" : " ", in ? "<" : ">");
 		add_endpoint(text, &sock->remote);
+		add_name(text, sock->name);
 	}
 	if (view->kind == SL_EVENT_CLOSE)
 		add_close(text, sock, detail);
@@ -105,6 +116,7 @@ static void add_decision(struct text *text, const struct sl_view_decision *decis
 		add(text, "> ");
 	if (!sl_view_endpoint_empty(&decision->remote))
 		add_endpoint(text, &decision->remote);
+	add_name(text, decision->name);
 	add(text, " %s", decision->reason);
 	if (decision->rule) {
 		add(text, " rule ");

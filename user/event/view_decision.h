@@ -16,6 +16,7 @@ struct sl_view_decision {
 	const char *family; /* of a refused socket, else NULL */
 	char proto[16];
 	struct sl_endpoint remote;
+	const char *name; /* that was asked for, or that the address was looked up by; or NULL */
 	__u64 cookie;
 	__u64 count; /* equal ones since the last line, this one included */
 	__u64 first_ns;

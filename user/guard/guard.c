@@ -253,7 +253,7 @@ int sl_guard_read(struct sl_set *set, unsigned int sandbox, struct sl_guard *out
 	return bpf_map_lookup_elem(sl_set_map_fd(set, SL_MAP_GUARDS), &key, out) ? -errno : 0;
 }
 
-static int guard_write(struct sl_set *set, unsigned int sandbox, const struct sl_guard *guard)
+int sl_guard_write(struct sl_set *set, unsigned int sandbox, const struct sl_guard *guard)
 {
 	__u32 key = sandbox;
 
@@ -276,7 +276,7 @@ static int new_id(struct sl_set *set, __u32 *out)
 		return rc;
 	last.policy++;
 	*out = last.policy;
-	return guard_write(set, 0, &last);
+	return sl_guard_write(set, 0, &last);
 }
 
 struct others {
@@ -328,7 +328,7 @@ static int switch_to(const struct load *load, unsigned int sandbox,
 	/* Costs something and decides nothing if the load fails. */
 	if (strict)
 		guard.flags |= SL_GUARD_STRICT;
-	rc = guard_write(load->set, sandbox, &guard);
+	rc = sl_guard_write(load->set, sandbox, &guard);
 	rc = rc ?: sl_guard_carry(load->set, sandbox, guard.policy, load->id, load->compiled);
 	rc = rc ?: sl_guard_lineages(load->set, load->id, false);
 	if (rc)
@@ -340,9 +340,10 @@ static int switch_to(const struct load *load, unsigned int sandbox,
 		guard.thawed = options->mode;
 	else
 		guard.mode = options->mode;
-	guard.flags = options->flags | (strict ? SL_GUARD_STRICT : 0);
+	guard.flags = (guard.flags & SL_GUARD_LASTING) | options->flags |
+		      (strict ? SL_GUARD_STRICT : 0);
 	guard.deny_errno = options->deny_errno ? options->deny_errno : EACCES;
-	return guard_write(load->set, sandbox, &guard);
+	return sl_guard_write(load->set, sandbox, &guard);
 }
 
 static void unload(const struct load *load, unsigned int sandbox)
@@ -351,7 +352,7 @@ static void unload(const struct load *load, unsigned int sandbox)
 
 	if (!sl_guard_read(load->set, sandbox, &guard) && guard.pending == load->id) {
 		guard.pending = 0;
-		(void)guard_write(load->set, sandbox, &guard);
+		(void)sl_guard_write(load->set, sandbox, &guard);
 	}
 	(void)sl_guard_delete(load->set, load->id);
 }
@@ -400,7 +401,7 @@ int sl_guard_mounts_of(struct sl_set *set, unsigned int sandbox, pid_t pid, stru
 	int rc = sl_guard_read(set, sandbox, &guard);
 
 	rc = rc ?: sl_mount_ns(pid, &guard.mnt_ns);
-	rc = rc ?: guard_write(set, sandbox, &guard);
+	rc = rc ?: sl_guard_write(set, sandbox, &guard);
 	return rc ? sl_err_sys(err, -rc, "can't tell the mounts of process %d", pid) : 0;
 }
 
@@ -423,7 +424,7 @@ int sl_guard_mode(struct sl_set *set, unsigned int sandbox, enum sl_guard_mode m
 		if (mode == SL_GUARD_FROZEN && guard.mode != SL_GUARD_FROZEN)
 			guard.thawed = guard.mode;
 		guard.mode = mode;
-		rc = guard_write(set, sandbox, &guard);
+		rc = sl_guard_write(set, sandbox, &guard);
 	}
 	if (!rc && mode == SL_GUARD_OBSERVE)
 		sl_sandbox_unguard(set, sandbox);
@@ -445,7 +446,7 @@ int sl_guard_forget(struct sl_set *set, unsigned int sandbox)
 {
 	const struct others others = { .set = set, .sandbox = sandbox };
 	const struct sl_guard none = { 0 };
-	int rc = guard_write(set, sandbox, &none);
+	int rc = sl_guard_write(set, sandbox, &none);
 
 	rc = rc ?: delete_others(&others);
 	return rc ?: sl_trust_forget(set, sandbox);

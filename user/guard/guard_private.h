@@ -12,6 +12,9 @@
 int sl_guard_put(struct sl_set *set, enum sl_map map, const void *key, const void *value,
 		 __u64 flags);
 
+/* One store of all that a guard is. */
+int sl_guard_write(struct sl_set *set, unsigned int sandbox, const struct sl_guard *guard);
+
 /* What the kernel finds that a path is granted by itself; nothing if it finds none. */
 void sl_guard_granted(struct sl_set *set, __u32 policy, enum sl_path_table table, const char *path,
 		      struct sl_grant *out);

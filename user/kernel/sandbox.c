@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "kernel/bpffs.h"
 #include "kernel/cgroup.h"
+#include "kernel/name.h"
 #include "kernel/set_private.h"
 #include "kernel/steer.h"
 
@@ -319,6 +320,7 @@ static int sandbox_forget(struct sl_set *set, __u32 id)
 					   offsetof(struct sl_owner, sandbox), id);
 	rc = rc ?: sl_socks_forget(set, id);
 	rc = rc ?: sl_decisions_forget(set, id);
+	rc = rc ?: sl_name_forget(set, id);
 	return rc
 		       ?: sl_map_delete_rows(set->maps[SL_MAP_PACKETS], true,
 					     offsetof(struct sl_sock, owner.sandbox), id);

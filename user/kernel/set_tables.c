@@ -75,6 +75,8 @@ static const char *const map_names[] = {
 	[SL_MAP_GUARD_LEASES] = "guard_leases",
 	[SL_MAP_GUARD_RULES] = "guard_rules",
 	[SL_MAP_DECISIONS] = "decisions",
+	[SL_MAP_NAMES] = "names",
+	[SL_MAP_NAMED] = "named",
 	[SL_MAP_RING] = "ring",
 	[SL_MAP_RING_CTL] = "ring_ctl",
 };

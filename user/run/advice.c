@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "base/format.h"
+#include "policy/match.h"
 #include "policy/policy.h"
 
 struct text {
@@ -56,11 +57,27 @@ static bool add_binary(struct text *text, const char *path)
 	return true;
 }
 
+/* What was looked up by a name is written so, if a policy can have that name. */
+static bool add_host(struct text *text, const struct sl_advice *advice)
+{
+	char host[SL_HOST_MAX + 1];
+
+	if (!advice->name || sl_host_normal(host, advice->name, NULL))
+		return false;
+	add(text, "endpoints: [{host: %s, port: %u", host, ntohs(advice->remote.port_be));
+	if (!strcmp(advice->proto, "udp"))
+		add(text, ", transport: udp");
+	add(text, "}]");
+	return true;
+}
+
 static void add_endpoint(struct text *text, const struct sl_advice *advice)
 {
 	struct sl_prefix prefix = { .len = 128 };
 	char addr[SL_PREFIX_TEXT];
 
+	if (add_host(text, advice))
+		return;
 	memcpy(prefix.addr.be, advice->remote.addr_be, sizeof(prefix.addr.be));
 	sl_prefix_format(addr, sizeof(addr), &prefix);
 	add(text, "endpoints: [{cidr: \"%s/%u\", port: %u", addr,

@@ -13,6 +13,7 @@
 struct sl_advice {
 	enum sl_reason reason;
 	struct sl_endpoint remote; /* for reason `listen`: what it would listen on */
+	const char *name;          /* that `remote` was looked up by; NULL: none */
 	const char *proto;         /* "tcp", … */
 	bool tried;                /* only connect() of a UDP socket */
 	const char *exe;           /* path of the image; NULL: not known */

@@ -14,6 +14,7 @@
 
 struct key {
 	struct sl_endpoint remote;
+	char name[SL_NAME_MAX]; /* "": none is known */
 	__u32 exe;
 	__u16 reason;
 	__u16 audit;
@@ -23,7 +24,7 @@ struct key {
 struct row {
 	char exe[256];
 	char proto[16];
-	char to[SL_FORMAT_MAX];
+	char to[SL_NAME_MAX + SL_FORMAT_MAX + 4];
 	char rule[SL_ESCAPE_MAX(128)];
 	const char *verdict;
 	const char *reason;
@@ -96,6 +97,23 @@ static void key_of(struct key *key, const struct sl_view_event *event)
 	key->reason = (__u16)decision->reason_id;
 	key->audit = decision->verdict_id == SL_VERDICT_AUDIT;
 	memcpy(key->proto, decision->proto, sizeof(key->proto));
+	if (decision->name)
+		snprintf(key->name, sizeof(key->name), "%s", decision->name);
+}
+
+/* "example.org (192.0.2.1:443)" */
+static void fill_to(struct row *row, const struct sl_view_decision *decision)
+{
+	char address[SL_FORMAT_MAX] = "";
+
+	if (!sl_view_endpoint_empty(&decision->remote))
+		sl_format_endpoint(address, sizeof(address), &decision->remote);
+	if (decision->name && *address)
+		snprintf(row->to, sizeof(row->to), "%s (%s)", decision->name, address);
+	else if (decision->name || *address)
+		snprintf(row->to, sizeof(row->to), "%s", decision->name ?: address);
+	else if (decision->family)
+		snprintf(row->to, sizeof(row->to), "family %s", decision->family);
 }
 
 static void row_start(struct row *row, const struct sl_view_event *event)
@@ -105,10 +123,7 @@ static void row_start(struct row *row, const struct sl_view_event *event)
 
 	snprintf(row->exe, sizeof(row->exe), "%s", exe ? exe : "no member");
 	snprintf(row->proto, sizeof(row->proto), "%s", decision->proto);
-	if (!sl_view_endpoint_empty(&decision->remote))
-		sl_format_endpoint(row->to, sizeof(row->to), &decision->remote);
-	else if (decision->family)
-		snprintf(row->to, sizeof(row->to), "family %s", decision->family);
+	fill_to(row, decision);
 	snprintf(row->rule, sizeof(row->rule), "%s", decision->rule ? decision->rule : "");
 	row->verdict = decision->verdict;
 	row->reason = decision->reason;
@@ -122,12 +137,14 @@ static void tell(struct sl_denied *denied, struct row *row, const struct sl_view
 	struct sl_advice advice = {
 		.reason = decision->reason_id,
 		.remote = decision->remote,
+		.name = decision->name,
 		.proto = decision->proto,
 		.tried = decision->tried,
 		.exe = event->process && event->process->exe ? event->process->exe->path : NULL,
 		.rule = decision->rule,
 	};
 	char text[SL_ADVICE_MAX], times[32] = "", exe[SL_ESCAPE_MAX(sizeof(row->exe))];
+	char to[SL_ESCAPE_MAX(sizeof(row->to))];
 
 	if (event->process && event->process->exe)
 		advice.exe_id = event->process->exe->id;
@@ -142,9 +159,10 @@ static void tell(struct sl_denied *denied, struct row *row, const struct sl_view
 	if (row->count > 1)
 		snprintf(times, sizeof(times), ", %llu times", (unsigned long long)row->count);
 	sl_escape_text(exe, sizeof(exe), row->exe);
+	sl_escape_text(to, sizeof(to), row->to);
 	sl_log_warning("%s: %s[%u] %s %s%s: %s: %s%s%s",
 		       decision->verdict_id == SL_VERDICT_AUDIT ? "would be denied" : "denied", exe,
-		       row->pid, row->proto, row->to, times, row->reason,
+		       row->pid, row->proto, to, times, row->reason,
 		       sl_reason_help(decision->reason_id), *text ? "; " : "", text);
 }
 

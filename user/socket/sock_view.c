@@ -281,6 +281,7 @@ int sl_view_sock_fill(struct sl_view_sock *view, const struct sl_sock *sock,
 		.remote = sock->remote,
 		.original = sl_view_endpoint_empty(&more->original) && !accepted ? sock->remote
 										 : more->original,
+		.name = sl_view_source_name(source, sock->name),
 		.bytes_sent = sock->bytes_sent,
 		.bytes_acked = sock->bytes_acked,
 		.bytes_received = sock->bytes_received,

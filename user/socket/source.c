@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/htab.h"
 #include "identity/lineage_table.h"
+#include "kernel/name.h"
 #include "socket/source.h"
 
 struct exe_row {
@@ -34,6 +35,7 @@ struct sl_view_source {
 	struct sl_htab *sandboxes; /* __u32 -> struct sandbox_row * */
 	sl_view_digest_fn digest;
 	void *digest_arg;
+	struct sl_htab *names; /* __u32 -> char * */
 	struct sl_htab *rules; /* struct sl_guard_rule_key -> struct sl_guard_rule * */
 };
 
@@ -100,6 +102,11 @@ static int set_file(void *ctx, unsigned int policy, unsigned int exe, struct sl_
 	return ret ? ret : sl_file_by_exe(ctx, policy, row, out);
 }
 
+static int set_name(void *ctx, unsigned int id, struct sl_name *out)
+{
+	return sl_name_read(ctx, id, out);
+}
+
 struct sl_view_ops sl_view_ops_of_set(struct sl_set *set)
 {
 	return (struct sl_view_ops){
@@ -108,6 +115,7 @@ struct sl_view_ops sl_view_ops_of_set(struct sl_set *set)
 		.sock_more = set_sock_more,
 		.rule = set_rule,
 		.file = set_file,
+		.name = set_name,
 		.ctx = set,
 	};
 }
@@ -136,6 +144,7 @@ void sl_view_source_free(struct sl_view_source **source)
 	free_rows(&s->exes);
 	free_rows(&s->lineages);
 	free_rows(&s->sandboxes);
+	free_rows(&s->names);
 	free_rows(&s->rules);
 	sl_lineage_table_free(&s->lineage_table);
 	sl_exe_table_free(&s->exe_table);
@@ -160,6 +169,8 @@ int sl_view_source_new(struct sl_view_source **out, const struct sl_view_ops *op
 		ret = sl_htab_new(&s->lineages, sizeof(__u32), sizeof(void *));
 	if (!ret)
 		ret = sl_htab_new(&s->sandboxes, sizeof(__u32), sizeof(void *));
+	if (!ret)
+		ret = sl_htab_new(&s->names, sizeof(__u32), sizeof(void *));
 	if (!ret)
 		ret = sl_htab_new(&s->rules, sizeof(struct sl_guard_rule_key), sizeof(void *));
 	if (ret)
@@ -213,6 +224,7 @@ void sl_view_source_trim(struct sl_view_source *source)
 {
 	trim_rows(&source->exes, sizeof(__u32));
 	trim_rows(&source->lineages, sizeof(__u32));
+	trim_rows(&source->names, sizeof(__u32));
 	trim_rows(&source->rules, sizeof(struct sl_guard_rule_key));
 }
 
@@ -232,6 +244,21 @@ static int add_row(struct sl_htab *tab, __u32 id, void *row)
 		return -ENOMEM;
 	*slot = row;
 	return 0;
+}
+
+/* An id stands for one name for ever. */
+const char *sl_view_source_name(struct sl_view_source *source, unsigned int id)
+{
+	char *text = id ? find_row(source->names, id) : NULL;
+	struct sl_name name;
+
+	if (text || !id || !source->ops.name || source->ops.name(source->ops.ctx, id, &name))
+		return text;
+	text = strndup(name.text, sizeof(name.text) - 1);
+	if (!text || !add_row(source->names, id, text))
+		return text;
+	free(text);
+	return NULL;
 }
 
 static void fill_key(struct sl_view_exe *view, const struct sl_exe_key *key)

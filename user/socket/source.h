@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include <sluice/guard.h>
+#include <sluice/name.h>
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
 
@@ -58,6 +59,8 @@ struct sl_view_ops {
 		    struct sl_guard_rule *out);
 	/* What was found of an executable's file under a policy; may be NULL. */
 	int (*file)(void *ctx, unsigned int policy, unsigned int exe, struct sl_guard_grant *out);
+	/* The name of that id; may be NULL. */
+	int (*name)(void *ctx, unsigned int id, struct sl_name *out);
 	void *ctx;
 };
 
@@ -78,6 +81,9 @@ void sl_view_source_digests(struct sl_view_source *source, sl_view_digest_fn fn,
 /* Key of the policy's entry that a decision is about; NULL when there is none. */
 const char *sl_view_source_rule(struct sl_view_source *source,
 				const struct sl_decision_record *decision);
+
+/* The name of that id; NULL for id 0 and for one that is not known (any more). */
+const char *sl_view_source_name(struct sl_view_source *source, unsigned int id);
 
 /* The digests behind a decision for integrity. -ENOENT: the file was not looked at. */
 int sl_view_source_file(const struct sl_view_source *source,
