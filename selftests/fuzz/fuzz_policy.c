@@ -38,8 +38,8 @@ static void ask(struct sl_compiled *compiled, const char *path, const char *name
 	check(decision.rule == SL_RULE_NONE || decision.rule < entries);
 	check(sl_near_miss(compiled, &query, &decision, near, SL_NEAR_MAX) <= SL_NEAR_MAX);
 	sl_query_lineage(compiled, &query, &lineage);
-	check(!sl_compiled_address(compiled, SL_TRANSPORT_TCP, port, &query.addr, &name, 1,
-				   &class_id));
+	check(!sl_compiled_address(compiled, SL_TRANSPORT_TCP, port, &query.addr, SL_ADDR_REAL,
+				   &name, 1, &class_id));
 	check(sl_bits_meet(sl_compiled_class(compiled, class_id).allowed, &lineage.match) ==
 	      (decision.verdict == SL_VERDICT_ALLOW));
 }

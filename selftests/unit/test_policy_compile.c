@@ -154,23 +154,90 @@ Test(policy_compile, leases_make_classes_that_stay)
 			  "  a: {endpoints: [{host: x.org, port: 1}], binaries: [{path: /a}]}\n"
 			  "  b: {endpoints: [{host: y.org, port: 1}], binaries: [{path: /b}]}\n");
 	before = sl_compiled_class_count(world.compiled);
-	cr_expect_eq(
-		sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 1, &addr, names, 1, &one), 0);
+	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 1, &addr, SL_ADDR_REAL,
+					 names, 1, &one),
+		     0);
 	cr_expect_eq(sl_compiled_class_count(world.compiled), before, "x.org's class was there");
-	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 1, &addr, names, 2,
-					 &both),
+	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 1, &addr, SL_ADDR_REAL,
+					 names, 2, &both),
 		     0);
 	cr_expect_eq(sl_compiled_class_count(world.compiled), before + 1);
 	cr_expect_eq(both, before);
 	cr_expect_eq(sl_compiled_class(world.compiled, both).allowed->word[0], 3);
-	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 1, &addr, names, 2,
-					 &again),
+	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 1, &addr, SL_ADDR_REAL,
+					 names, 2, &again),
 		     0);
 	cr_expect_eq(again, both);
-	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 2, &addr, names, 2,
-					 &none),
+	cr_expect_eq(sl_compiled_address(world.compiled, SL_TRANSPORT_TCP, 2, &addr, SL_ADDR_REAL,
+					 names, 2, &none),
 		     0);
 	cr_expect_eq(none, SL_CLASS_NONE);
+}
+
+/* What the rules of a lease of one name match, as the first word of bits. */
+static uint64_t lease_bits(struct policy_world *world, enum sl_addr_kind kind, const char *addr,
+			   const char *name)
+{
+	const struct sl_addr at = policy_addr(addr);
+	uint32_t id = 0;
+
+	cr_assert_eq(sl_compiled_address(world->compiled, SL_TRANSPORT_TCP, 1, &at, kind, &name, 1,
+					 &id),
+		     0);
+	return id == SL_CLASS_NONE ? 0 : sl_compiled_class(world->compiled, id).allowed->word[0];
+}
+
+/*
+ * A synthetic address is what its name may have, on all the name's ports; which real address
+ * that is to be is another question. Rules for addresses hold for it as for any.
+ */
+Test(policy_compile, synthetic_leases)
+{
+	_cleanup_world_ struct policy_world world;
+	static const char wild[] = "a.x.org", narrow[] = "y.org", pool[] = "fd73:6c75:6963:1::1";
+
+	policy_world_load(
+		&world,
+		"version: 1\nnetwork_policies:\n"
+		"  a: {endpoints: [{host: '*.x.org', port: 1}], binaries: [{path: /a}]}\n"
+		"  b: {endpoints: [{host: y.org, port: 1, allowed_ips: [10.0.0.0/8]}],\n"
+		"      binaries: [{path: /b}]}\n"
+		"  c: {endpoints: [{cidr: 'fd73::/16', port: 1}], binaries: [{path: /c}]}\n");
+	cr_expect_eq(lease_bits(&world, SL_ADDR_REAL, pool, wild), 4);
+	cr_expect_eq(lease_bits(&world, SL_ADDR_SYNTHETIC, pool, wild), 1 | 4);
+	cr_expect_eq(lease_bits(&world, SL_ADDR_REAL, pool, narrow), 4);
+	cr_expect_eq(lease_bits(&world, SL_ADDR_SYNTHETIC, pool, narrow), 2 | 4);
+	cr_expect_eq(lease_bits(&world, SL_ADDR_SYNTHETIC, pool, "z.org"), 4);
+	cr_expect_eq(lease_bits(&world, SL_ADDR_REAL, "198.18.0.1", narrow), 0);
+	cr_expect_eq(lease_bits(&world, SL_ADDR_SYNTHETIC, "198.18.0.1", narrow), 2);
+}
+
+/* What stands for a name is decided by the name; what it is dialled as, later. */
+Test(policy_compile, synthetic_addresses_are_decided)
+{
+	_cleanup_world_ struct policy_world world;
+	static const char *const name = "a.x.org";
+	const struct sl_image image = { .path = "/a" };
+	struct sl_query query = { .images = &image,
+				  .image_count = 1,
+				  .transport = SL_TRANSPORT_TCP,
+				  .port = 443,
+				  .addr = policy_addr("fd73:6c75:6963:1::1"),
+				  .names = &name,
+				  .name_count = 1 };
+	struct sl_decision decision;
+
+	policy_world_load(&world, "version: 1\nnetwork_policies:\n"
+				  "  w: {endpoints: [{host: '*.x.org', port: 443}],\n"
+				  "      binaries: [{path: /a}]}\n");
+	sl_decide(world.compiled, &query, &decision);
+	cr_expect_str_eq(policy_says(&world, &decision), "deny endpoint");
+	query.kind = SL_ADDR_SYNTHETIC;
+	sl_decide(world.compiled, &query, &decision);
+	cr_expect_str_eq(policy_says(&world, &decision), "allow w");
+	query.port = 444;
+	sl_decide(world.compiled, &query, &decision);
+	cr_expect_str_eq(policy_says(&world, &decision), "deny endpoint");
 }
 
 /* A policy whose parts `line` writes, compiled; what is wrong with it. */

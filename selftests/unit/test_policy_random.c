@@ -230,8 +230,8 @@ static bool guard_allows(struct policy_world *world, const struct asked *asked)
 	if (asked->query.name_count)
 		cr_assert_eq(sl_compiled_address(world->compiled, asked->query.transport,
 						 asked->query.port, &asked->query.addr,
-						 asked->query.names, asked->query.name_count,
-						 &class_id),
+						 SL_ADDR_REAL, asked->query.names,
+						 asked->query.name_count, &class_id),
 			     0);
 	else
 		class_id = lpm.class_id;

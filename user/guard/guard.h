@@ -4,7 +4,7 @@
  * on (sluice/guard.h).
  *
  *	sl_guard_load(set, sandbox, compiled, &options, &policy, &err);
- *	sl_guard_lease(set, policy, compiled, &addr, names, n, &err);	for names
+ *	sl_guard_lease(set, policy, compiled, &addr, SL_ADDR_REAL, names, n, &err);	for names
  *	sl_guard_mode(set, sandbox, SL_GUARD_FROZEN, &err);
  *	sl_guard_forget(set, sandbox);					after detaching
  *
@@ -53,11 +53,12 @@ int sl_guard_load(struct sl_set *set, unsigned int sandbox, const struct sl_comp
 
 /*
  * What an address that was learned for names may be reached by: on every port class that one
- * of the names has a rule for. Replaces the address' earlier lease. Errors as above.
+ * of the names has a rule for; a synthetic one whatever addresses rules let the names have.
+ * Replaces the address' earlier lease. Errors as above.
  */
 int sl_guard_lease(struct sl_set *set, __u32 policy_id, struct sl_compiled *compiled,
-		   const struct sl_addr *addr, const char *const *names, size_t count,
-		   struct sl_err *err);
+		   const struct sl_addr *addr, enum sl_addr_kind kind, const char *const *names,
+		   size_t count, struct sl_err *err);
 
 /* Ends a lease. Missing rows are no error. */
 int sl_guard_unlease(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,

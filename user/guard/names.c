@@ -183,8 +183,8 @@ static int lease(struct sl_names *names, struct sl_set *set, __u32 policy_id,
 			break;
 		}
 	rc = rc
-		     ?: sl_guard_lease(set, policy_id, names->compiled, addr, shared.data,
-				       shared.count, err);
+		     ?: sl_guard_lease(set, policy_id, names->compiled, addr, SL_ADDR_REAL,
+				       shared.data, shared.count, err);
 	sl_array_free(&shared);
 	return rc;
 }

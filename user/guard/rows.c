@@ -32,6 +32,7 @@ struct lease {
 	struct sl_set *set;
 	struct sl_compiled *compiled;
 	const struct sl_addr *addr;
+	enum sl_addr_kind kind;
 	const char *const *names;
 	size_t count;
 	__u32 policy;
@@ -56,7 +57,7 @@ static int lease_row(const struct sl_port_row *row, void *arg)
 		return 0;
 	}
 	rc = sl_compiled_address(lease->compiled, row->transport, row->first, lease->addr,
-				 lease->names, lease->count, &class_id);
+				 lease->kind, lease->names, lease->count, &class_id);
 	if (rc || class_id == sl_compiled_dest(lease->compiled, row->port_class, lease->addr))
 		return rc; /* the names add nothing on this port */
 	sl_guard_dest_fill(&dest, lease->compiled, class_id);
@@ -65,12 +66,13 @@ static int lease_row(const struct sl_port_row *row, void *arg)
 }
 
 int sl_guard_lease(struct sl_set *set, __u32 policy_id, struct sl_compiled *compiled,
-		   const struct sl_addr *addr, const char *const *names, size_t count,
-		   struct sl_err *err)
+		   const struct sl_addr *addr, enum sl_addr_kind kind, const char *const *names,
+		   size_t count, struct sl_err *err)
 {
 	struct lease lease = { .set = set,
 			       .compiled = compiled,
 			       .addr = addr,
+			       .kind = kind,
 			       .names = names,
 			       .count = count,
 			       .policy = policy_id };

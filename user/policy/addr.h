@@ -71,6 +71,12 @@ const struct sl_range *sl_reserved_at(size_t index);
 const struct sl_range *sl_reserved_addr(const struct sl_addr *addr);       /* NULL: none has it */
 const struct sl_range *sl_reserved_prefix(const struct sl_prefix *prefix); /* that covers it */
 
+/*
+ * A synthetic address stands for a name, and nobody has it: what a real one may not be is
+ * found out when one is dialled for it.
+ */
+enum sl_addr_kind { SL_ADDR_REAL, SL_ADDR_SYNTHETIC };
+
 /* Ranges that a wildcard name may not answer, unless allowed_ips has the address. */
 const struct sl_range *sl_private_addr(const struct sl_addr *addr);
 

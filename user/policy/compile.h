@@ -209,7 +209,8 @@ bool sl_compiled_host(const struct sl_compiled *compiled, const char *name);
 /*
  * Calls `row` for each rule of a port class that matches the name and lets it have the
  * address: a private address is not for a wildcard, a reserved one for nobody, and
- * allowed_ips, when given, must have it. Returns what `row` returned, or 0.
+ * allowed_ips, when given, must have it. `addr` NULL: whatever address it has. Returns what
+ * `row` returned, or 0.
  */
 int sl_compiled_name_each(const struct sl_compiled *compiled, uint32_t port_class, const char *name,
 			  const struct sl_addr *addr, int (*row)(uint32_t class_id, void *arg),
@@ -224,7 +225,7 @@ bool sl_compiled_answer(const struct sl_compiled *compiled, const char *name,
 
 /* The class of a lease, made if there is no such class yet. -E2BIG (no class left), -ENOMEM. */
 int sl_compiled_address(struct sl_compiled *compiled, enum sl_transport transport, uint16_t port,
-			const struct sl_addr *addr, const char *const *names, size_t count,
-			uint32_t *class_id);
+			const struct sl_addr *addr, enum sl_addr_kind kind,
+			const char *const *names, size_t count, uint32_t *class_id);
 
 #endif

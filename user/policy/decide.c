@@ -146,8 +146,9 @@ static void weigh_destination(struct tally *tally, const struct sl_query *query)
 		return;
 	weigh(sl_compiled_dest(tally->compiled, port_class, &query->addr), tally);
 	for (size_t i = 0; i < query->name_count; i++)
-		sl_compiled_name_each(tally->compiled, port_class, query->names[i], &query->addr,
-				      weigh, tally);
+		sl_compiled_name_each(tally->compiled, port_class, query->names[i],
+				      query->kind == SL_ADDR_REAL ? &query->addr : NULL, weigh,
+				      tally);
 }
 
 static void judge(const struct tally *tally, const struct sl_query *query, struct sl_decision *out)

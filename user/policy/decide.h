@@ -43,6 +43,7 @@ struct sl_query {
 	enum sl_transport transport;
 	uint16_t port;
 	struct sl_addr addr;
+	enum sl_addr_kind kind;
 	const char *const *names; /* leases of the address, normal form */
 	size_t name_count;
 	bool listen;       /* asks for a listening port: addr and names are not looked at */

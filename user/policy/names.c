@@ -300,7 +300,7 @@ int sl_compiled_name_each(const struct sl_compiled *compiled, uint32_t port_clas
 			const struct sl_name_row *at =
 				sl_array_at(&compiled->names, rows->first + i);
 
-			if (sl_name_lets(at->host, at->allowed, addr))
+			if (!addr || sl_name_lets(at->host, at->allowed, addr))
 				ret = row(at->class_id, arg);
 		}
 	}
@@ -334,8 +334,8 @@ static int add_class(uint32_t class_id, void *arg)
 }
 
 int sl_compiled_address(struct sl_compiled *compiled, enum sl_transport transport, uint16_t port,
-			const struct sl_addr *addr, const char *const *names, size_t count,
-			uint32_t *class_id)
+			const struct sl_addr *addr, enum sl_addr_kind kind,
+			const char *const *names, size_t count, uint32_t *class_id)
 {
 	uint32_t port_class = sl_compiled_port(compiled, transport, port);
 
@@ -346,6 +346,7 @@ int sl_compiled_address(struct sl_compiled *compiled, enum sl_transport transpor
 	sl_class_begin(&compiled->classes);
 	sl_class_add_class(&compiled->classes, sl_compiled_dest(compiled, port_class, addr));
 	for (size_t i = 0; i < count; i++)
-		sl_compiled_name_each(compiled, port_class, names[i], addr, add_class, compiled);
+		sl_compiled_name_each(compiled, port_class, names[i],
+				      kind == SL_ADDR_REAL ? addr : NULL, add_class, compiled);
 	return sl_class_end(&compiled->classes, class_id);
 }
