@@ -42,6 +42,7 @@ struct sl_resolver_request; /* somebody waits */
 #define SL_RESOLVER_RECORDS 512       /* of an answer */
 #define SL_RESOLVER_CACHE 1024        /* answers kept */
 #define SL_RESOLVER_CACHE_S 3600      /* the longest */
+#define SL_DNS_CHAIN 12               /* CNAMEs to an answer */
 #define SL_RESOLVER_ADDRESSES 32      /* of a name, for sl_resolver_addresses() */
 #define SL_RESOLVER_GRACE_MS 250      /* what the second family may take once the first is there */
 
