@@ -11,7 +11,7 @@
  *
  * What is answered, for a name that ops->eligible() takes:
  *	A, AAAA		addresses that ops->answer() takes, each leased before it is told; CNAMEs
- *			on the way are told too, unless addresses are synthetic. None left: no data
+ *			on the way are told too (SL_DNS_CHAIN at most), unless addresses are synthetic. None left: no data
  *	CNAME, CAA, MX, NAPTR, NS, SOA, SRV, SSHFP, TLSA, TXT
  *			the records of the name, nothing beside them (no address comes along)
  *	HTTPS, SVCB	no data, nothing asked: their hints are addresses that nobody looks up again
@@ -52,7 +52,6 @@ struct sl_dns;
 #define SL_DNS_TCP_IDLE_MS 10000    /* without a query */
 #define SL_DNS_QUERY_SIZE 4096      /* bytes; longer ones end the connection, or are cut (UDP) */
 #define SL_DNS_UDP_SIZE 1232        /* bytes of an answer, however much the client takes */
-#define SL_DNS_CHAIN 12             /* CNAMEs to an answer */
 #define SL_DNS_ADDRESSES 64         /* told and leased of one answer; the others are left out */
 #define SL_DNS_REVERSE_TTL_S 5      /* of PTR records */
 
