@@ -100,7 +100,7 @@ void dns_world_start(struct dns_world *world, unsigned int upstreams)
 	world->ops = (struct sl_dns_ops){ who, eligible, answer, lease, NULL, reverse, asked };
 	world->fake_count = upstreams;
 	world->config.count = upstreams;
-	world->config.timeout_ms = 200;
+	world->config.timeout_ms = 8000;
 	for (unsigned int i = 0; i < upstreams; i++) {
 		dns_fake_open(&world->fakes[i]);
 		memcpy(&world->config.upstreams[i], &world->fakes[i].addr,

@@ -375,6 +375,7 @@ Test(dns_server, a_bad_upstream_is_a_servfail_and_a_good_one_behind_it_an_answer
 		start_with(2);
 		world.fakes[0].way = ways[i];
 		world.config.timeout_ms = 50;
+		world.config.attempts = 6;
 		expect_a("four.test", 0, "four.test. 60 IN A 192.0.2.4");
 		dns_world_stop(&world);
 		start();

@@ -123,6 +123,7 @@ static void begin(struct sl_exchange *exchange, bool tcp)
 	struct sl_resolver *resolver = exchange->resolver;
 	_cleanup_free_ uint8_t *wire = NULL;
 	int64_t now_ms = sl_monotonic_ms();
+	unsigned int round;
 	size_t size;
 	int ret;
 
@@ -136,7 +137,10 @@ static void begin(struct sl_exchange *exchange, bool tcp)
 	else if (!ret && send(exchange->fd, wire, size, MSG_NOSIGNAL) < 0)
 		ret = -errno;
 	resolver->counts[SL_RESOLVER_COUNT_TRIES]++;
-	exchange->try_until_ms = now_ms + resolver->config.timeout_ms;
+	/* Twice as long in each round: who is slow under load gets its time. */
+	round = (exchange->tries - 1) / resolver->config.count;
+	exchange->try_until_ms =
+		now_ms + ((int64_t)resolver->config.timeout_ms << (round < 8 ? round : 8));
 	if (exchange->try_until_ms > exchange->until_ms)
 		exchange->try_until_ms = exchange->until_ms;
 	if (ret) {

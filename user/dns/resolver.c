@@ -274,6 +274,8 @@ int sl_resolver_new(struct sl_resolver **out, const struct sl_resolver_config *c
 	TAILQ_INIT(&resolver->ready);
 	if (!config->timeout_ms)
 		resolver->config.timeout_ms = SL_RESOLVER_TIMEOUT_MS;
+	if (config->timeout_ms > SL_RESOLVER_MS)
+		resolver->config.timeout_ms = SL_RESOLVER_MS;
 	if (!config->attempts)
 		resolver->config.attempts = SL_RESOLVER_ATTEMPTS;
 	for (unsigned int i = 0; i < config->count; i++)

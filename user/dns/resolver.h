@@ -13,8 +13,9 @@
  * 1. Each try has a socket of its own, connected, with a port that the kernel chose at random,
  *    and an id from getrandom(): what comes from elsewhere, with another id or with another
  *    question is not looked at (RFC 5452), and the try goes on.
- * 2. A question is answered or has failed after `timeout_ms` for each try and SL_RESOLVER_MS in
- *    all, whatever upstreams do. An upstream that was silent is asked last for a while.
+ * 2. A question is answered or has failed after `timeout_ms` for each try, twice as much in each
+ *    further round, and SL_RESOLVER_MS in all, whatever upstreams do. An upstream that was silent
+ *    is asked last for a while.
  * 3. An answer is read whole, or not at all.
  * 4. One thread. `fn` may ask again, and may cancel others; it may not free the resolver.
  */
@@ -49,7 +50,7 @@ struct sl_resolver_request; /* somebody waits */
 struct sl_resolver_config {
 	struct sockaddr_storage upstreams[SL_RESOLVER_UPSTREAMS];
 	unsigned int count;
-	unsigned int timeout_ms; /* 0: default */
+	unsigned int timeout_ms; /* 0: default; at most SL_RESOLVER_MS */
 	unsigned int attempts;   /* 0: default */
 	bool mix_case;           /* 0x20: letters in random case in the first round */
 	bool no_cache;
