@@ -41,6 +41,8 @@ table()
 	test|socat|cmd socat|servers and odd clients for tests and the demo
 	test|spin|cmd spin|verifies the model of the session protocol
 	test|python3|cmd python3|server and clients of the demo
+	test|bind9-dnsutils|cmd dig|a DNS client for tests
+	test|dnsmasq-base|cmd dnsmasq|a DNS server for tests to ask
 	test|runc|cmd runc|an OCI runtime whose containers the tests attach
 	fuzz|libclang-rt-dev|runtime fuzzer|libFuzzer and clang's sanitizers
 	fuzz|llvm|cmd llvm-symbolizer|names in the reports of libFuzzer
