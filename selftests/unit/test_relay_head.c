@@ -24,6 +24,7 @@ Test(relay_head, requests)
 		{ "CONNECT a.org:443 HTTP/1.1\r\nHost: a.org\r\n\r\n", "a.org", 443, true, 0 },
 		{ "CONNECT a.org:443 HTTP/1.0\r\n\r\n", "a.org", 443, true, 0 },
 		{ "CONNECT [2001:db8::1]:443 HTTP/1.0\r\n\r\n", "2001:db8::1", 443, true, 0 },
+		{ "CONNECT [2001:DB8:0::1]:443 HTTP/1.0\r\n\r\n", "2001:db8::1", 443, true, 0 },
 		{ "CONNECT 192.0.2.1:1 HTTP/1.0\r\n\r\n", "192.0.2.1", 1, true, 0 },
 		{ "GET http://A.Org.:8080?q HTTP/1.1\r\nhost:\ta.ORG:8080 \r\n\r\n", "a.org", 8080,
 		  false, 0 },

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -6,18 +7,20 @@
 #include "relay/head.h"
 
 #define LABEL_MAX 63
-#define ADDRESS_MAX 46 /* INET6_ADDRSTRLEN */
 
-static bool is_v6(const char *text, size_t len)
+/* Written anew: one address has many texts. */
+static int normal_v6(char dst[SL_RELAY_HOST_MAX], const char *text, size_t len)
 {
-	char copy[ADDRESS_MAX];
+	char copy[INET6_ADDRSTRLEN];
 	__be32 addr[4];
 
 	if (len >= sizeof(copy) || !memchr(text, ':', len) || memchr(text, '\0', len))
-		return false;
+		return -EINVAL;
 	memcpy(copy, text, len);
 	copy[len] = '\0';
-	return !sl_parse_addr(copy, addr);
+	if (sl_parse_addr(copy, addr))
+		return -EINVAL;
+	return inet_ntop(AF_INET6, addr, dst, SL_RELAY_HOST_MAX) ? 0 : -EINVAL;
 }
 
 static int host_char(char c)
@@ -33,13 +36,8 @@ int sl_head_host(char dst[SL_RELAY_HOST_MAX], const char *text, size_t len, bool
 {
 	size_t label = 0;
 
-	if (brackets && len > 2 && text[0] == '[' && text[len - 1] == ']') {
-		if (!is_v6(text + 1, len - 2))
-			return -EINVAL;
-		memcpy(dst, text + 1, len - 2);
-		dst[len - 2] = '\0';
-		return 0;
-	}
+	if (brackets && len > 2 && text[0] == '[' && text[len - 1] == ']')
+		return normal_v6(dst, text + 1, len - 2);
 	if (len > 1 && text[len - 1] == '.')
 		len--;
 	if (!len || len > 253)
