@@ -209,6 +209,7 @@ static void no_descriptors(void)
 /* A cgroup that was removed and made again is not the one that was attached. */
 static void cgroup_replaced(void)
 {
+	struct sl_control *operator;
 	struct json_object *session;
 	struct sl_err err = {};
 	struct box box;
@@ -221,8 +222,15 @@ static void cgroup_replaced(void)
 	cr_expect_not(json_object_get_boolean(json_at(session, "enforced")));
 	cr_expect_str_eq(json_text(box_condition(session, "Enforced"), "reason"), "CgroupReplaced");
 	json_object_put(session);
+	/* Nothing can be in it any more. */
+	box_await(&box, "state", "ended");
+	session = box_show(&box);
+	cr_expect_str_eq(json_text(session, "reason"), "its cgroup was removed");
+	json_object_put(session);
 	/* What is asked of the session does nothing to the other cgroup. */
-	agent_do(box.control, "Freeze", "{}");
+	operator= agent_connect();
+	agent_do(operator, "Freeze", "{'sandbox': '%s'}", box.sandbox);
+	sl_control_free(&operator);
 	box_await_frozen(&box, false);
 	box_free(&box);
 }

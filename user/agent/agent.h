@@ -11,6 +11,7 @@
  *	start.c		adopting what the worker before has left
  *	methods.c	the methods, and those that do little
  *	attach.c, listen.c, update.c, detach.c, report.c, show.c, watch.c, resolve.c	the others
+ *	gone.c		sessions whose cgroup was removed
  *
  * Rules
  * 1. Only the loop touches what is in here, but for what is said to be for any thread.
@@ -198,6 +199,13 @@ void sl_method_status(struct sl_request *request, void *ctx);
 void sl_method_watch(struct sl_request *request, void *ctx);
 void sl_method_resolve_fd(struct sl_request *request, void *ctx);
 void sl_method_resolve_tuple(struct sl_request *request, void *ctx);
+
+/* --- detach.c, gone.c --- */
+
+/* By itself, of a session that has ended; its row is another's or free some time later. */
+void sl_agent_detach(struct sl_agent *agent, unsigned int row);
+/* Ends sessions whose cgroup is gone, and detaches the oldest of them beyond some. */
+void sl_agent_gone_look(struct sl_agent *agent);
 
 /* --- update.c --- */
 

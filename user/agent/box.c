@@ -78,7 +78,7 @@ int sl_agent_box_cgroup(struct sl_agent *agent, unsigned int row)
 
 	if (dir < 0)
 		return -ENOENT;
-	box->freeze = openat(dir, "cgroup.freeze", O_WRONLY | O_CLOEXEC);
+	box->freeze = openat(dir, "cgroup.freeze", O_RDWR | O_CLOEXEC);
 	box->kill = openat(dir, "cgroup.kill", O_WRONLY | O_CLOEXEC);
 	return box->freeze < 0 || box->kill < 0 ? -errno : 0;
 }
@@ -192,8 +192,11 @@ bool sl_agent_enforced(struct sl_agent *agent, unsigned int row)
 	/* To look is no report: what is as it was is not counted. */
 	before = sl_conditions_find(&agent->boxes[row]->conditions, report.type);
 	if (!before || before->status != report.status ||
-	    strcmp(before->reason, report.reason) != 0)
+	    strcmp(before->reason, report.reason) != 0) {
 		sl_agent_report(agent, row, &report);
+		/* If its cgroup is gone, so is its session. */
+		agent->look_ms = 0;
+	}
 	return !report.bad;
 }
 

@@ -22,7 +22,7 @@ enum running { RUNNING_REFUSE, RUNNING_KILL, RUNNING_RELEASE };
 struct detach {
 	struct sl_job job;
 	struct sl_agent *agent;
-	uint64_t conn;
+	uint64_t conn; /* 0: nobody has asked */
 	unsigned int row, sandbox;
 	char cgroup[PATH_MAX];
 	bool there; /* the cgroup is the one that was attached */
@@ -98,6 +98,23 @@ static void forget(struct detach *d)
 	sl_copies_clean(agent->copies, key, 0);
 }
 
+/* Of what nobody has asked for: if it fails, the row is there to say so. */
+static void report(struct sl_agent *agent, const struct detach *d)
+{
+	const struct sl_condition_report failed = {
+		.type = "Detached",
+		.status = SL_CONDITION_FALSE,
+		.reason = "Failed",
+		.message = d->err.text,
+		.bad = true,
+	};
+
+	if (d->ret)
+		sl_agent_report(agent, d->row, &failed);
+	else
+		sl_log_info("sandbox %u, whose cgroup is gone, was detached", d->sandbox);
+}
+
 static void done(struct sl_job *job)
 {
 	_cleanup_free_ struct detach *d = (struct detach *)job;
@@ -112,7 +129,9 @@ static void done(struct sl_job *job)
 		agent->boxes[d->row]->leaving = false;
 	else
 		forget(d);
-	if (request && d->ret)
+	if (!d->conn)
+		report(agent, d);
+	else if (request && d->ret)
 		sl_reply_refused(request, &d->err);
 	else if (request)
 		sl_request_reply(request, NULL);
@@ -151,6 +170,16 @@ static struct detach *detach_new(struct sl_agent *agent, unsigned int row, uint6
 	d->running = running;
 	strcpy(d->cgroup, record->cgroup);
 	return d;
+}
+
+void sl_agent_detach(struct sl_agent *agent, unsigned int row)
+{
+	struct detach *d = detach_new(agent, row, 0, RUNNING_REFUSE);
+
+	if (!d)
+		return;
+	agent->boxes[row]->leaving = true;
+	sl_work_add(agent->work, &d->job);
 }
 
 void sl_method_detach(struct sl_request *request, void *ctx)

@@ -17,11 +17,11 @@
  */
 #define DRAIN_MS 1000
 
-/* What its tasks are gone from needs nothing: then there is no file, or no cgroup behind it. */
+/* What is removed needs nothing: there is no file any more, or no cgroup behind it. */
 static void write_cgroup(struct sl_agent *agent, unsigned int row, int fd, const char *text,
 			 const char *what)
 {
-	if (fd >= 0 && pwrite(fd, text, strlen(text), 0) < 0 && errno != ENODEV)
+	if (fd >= 0 && pwrite(fd, text, strlen(text), 0) < 0 && errno != ENODEV && errno != ENOENT)
 		sl_log_error("sandbox %u: can't %s its cgroup: %s",
 			     sl_record_at(agent->records, row)->sandbox, what, strerror(errno));
 }

@@ -25,7 +25,8 @@ static const struct sl_param report_params[] = {
 /* What the agent says itself is not a client's to say. */
 static bool is_own(const char *type)
 {
-	static const char *const own[] = { "Session", "Enforced", "Listener", "Policy" };
+	static const char *const own[] = { "Session", "Enforced", "Listener", "Policy",
+					   "Detached" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		if (!strcmp(type, own[i]))

@@ -56,6 +56,7 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 	agent->look_ms = now_ms + LOOK_MS;
 	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);)
 		(void)sl_agent_enforced(agent, row);
+	sl_agent_gone_look(agent);
 }
 
 static void watchdog(struct sl_agent *agent, int64_t now_ms)
