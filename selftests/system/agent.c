@@ -42,6 +42,8 @@ void agent_start(void)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(log, STDOUT_FILENO);
 	dup2(log, STDERR_FILENO);
+	if (agent.before)
+		agent.before();
 	execl(program, program, "--socket", agent.socket, "--state-dir", agent.state, "--set",
 	      agent.set, "--debug", NULL);
 	_exit(99);

@@ -22,6 +22,7 @@
 struct agent {
 	pid_t pid; /* the keeper */
 	char dir[64], socket[96], state[96], log[96], set[96];
+	void (*before)(void); /* done in its process before it is executed; NULL: nothing */
 };
 
 extern struct agent agent;

@@ -198,30 +198,35 @@ static void done(struct sl_job *job)
 	sl_conn_end(agent, a->conn);
 }
 
-/* The path of the directory that was sent, or that was named, and the cgroup's id. */
-static int find_cgroup(struct attach *a, struct sl_request *request)
+/* Of what was named, or what was sent: that may have been opened by another mount. */
+static int find_path(struct attach *a, struct sl_request *request)
 {
-	_cleanup_fd_ int fd = -1;
-	char proc[64], path[PATH_MAX];
-	unsigned long long id;
-	ssize_t n;
+	_cleanup_fd_ int sent = -1;
 	int ret;
 
 	if ((a->read.cgroup != NULL) == (a->read.cgroup_fd != NO_FD))
 		return sl_err_set(&a->err, EINVAL, "either cgroup or cgroup_fd is to be given");
-	snprintf(path, sizeof(path), "%s", a->read.cgroup ?: "");
-	if (!a->read.cgroup) {
-		fd = sl_request_take_fd(request, (unsigned int)a->read.cgroup_fd);
-		if (fd < 0)
-			return sl_err_set(&a->err, EBADF, "cgroup_fd: no such descriptor was sent");
-		snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-		n = readlink(proc, path, sizeof(path) - 1);
-		if (n < 0)
-			return sl_err_sys(&a->err, errno, "cgroup_fd");
-		path[n] = '\0';
-		sl_cleanup_fd(&fd);
+	if (a->read.cgroup) {
+		ret = sl_cgroup_resolve(a->cgroup, sizeof(a->cgroup), a->read.cgroup, &a->err);
+		if (ret == -ENOENT)
+			sl_err_hint(&a->err, "a path is what the agent sees; in namespaces of its "
+					     "own a runtime opens the directory and sends that");
+		return ret;
 	}
-	ret = sl_cgroup_resolve(a->cgroup, sizeof(a->cgroup), path, &a->err);
+	sent = sl_request_take_fd(request, (unsigned int)a->read.cgroup_fd);
+	if (sent < 0)
+		return sl_err_set(&a->err, EBADF, "cgroup_fd: no such descriptor was sent");
+	ret = sl_cgroup_path(a->cgroup, sizeof(a->cgroup), sent, &a->err);
+	return ret ? sl_err_prefix(&a->err, "cgroup_fd") : 0;
+}
+
+/* Its path, and its id. */
+static int find_cgroup(struct attach *a, struct sl_request *request)
+{
+	_cleanup_fd_ int fd = -1;
+	unsigned long long id;
+	int ret = find_path(a, request);
+
 	ret = ret ?: sl_cgroup_open(&fd, a->cgroup, &a->err);
 	if (ret)
 		return ret;

@@ -158,21 +158,62 @@ int sl_cgroup_resolve(char *out, size_t size, const char *name, struct sl_err *e
 	return 0;
 }
 
-int sl_cgroup_id(unsigned long long *id, int fd)
+union handle {
+	struct file_handle handle;
+	char space[sizeof(struct file_handle) + 64];
+};
+
+static int get_handle(union handle *h, int fd)
 {
-	union {
-		struct file_handle handle;
-		char space[sizeof(struct file_handle) + 64];
-	} h = { .handle.handle_bytes = sizeof(uint64_t) };
-	uint64_t value;
 	int mount_id;
 
-	if (name_to_handle_at(fd, "", &h.handle, &mount_id, AT_EMPTY_PATH))
+	h->handle.handle_bytes = sizeof(uint64_t);
+	if (name_to_handle_at(fd, "", &h->handle, &mount_id, AT_EMPTY_PATH))
 		return -errno;
-	if (h.handle.handle_bytes != sizeof(value))
-		return -EPROTO;
+	return h->handle.handle_bytes == sizeof(uint64_t) ? 0 : -EPROTO;
+}
+
+int sl_cgroup_id(unsigned long long *id, int fd)
+{
+	union handle h;
+	uint64_t value;
+	int ret = get_handle(&h, fd);
+
+	if (ret)
+		return ret;
 	memcpy(&value, h.handle.f_handle, sizeof(value));
 	*id = value;
+	return 0;
+}
+
+int sl_cgroup_path(char *out, size_t size, int fd, struct sl_err *err)
+{
+	_cleanup_fd_ int top = -1, here = -1;
+	char mount[PATH_MAX], proc[64];
+	struct statfs fs;
+	union handle h;
+	ssize_t n;
+	int ret = sl_cgroup_mount(mount, sizeof(mount), err);
+
+	ret = ret ?: sl_cgroup_open(&top, mount, err);
+	if (ret)
+		return ret;
+	if (fstatfs(fd, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC)
+		return sl_err_set(err, EXDEV, "the descriptor is no cgroup2 directory");
+	ret = get_handle(&h, fd);
+	if (ret)
+		return sl_err_sys(err, -ret, "can't tell the id of the cgroup");
+	/* The same directory, by our own mount. */
+	here = open_by_handle_at(top, &h.handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (here < 0)
+		return sl_err_sys(err, errno, "the cgroup is not to be found below '%s'", mount);
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", here);
+	n = readlink(proc, out, size);
+	if (n < 0)
+		return sl_err_sys(err, errno, "can't tell the path of the cgroup");
+	if ((size_t)n == size)
+		return sl_err_set(err, ENAMETOOLONG, "cgroup path too long");
+	out[n] = '\0';
 	return 0;
 }
 

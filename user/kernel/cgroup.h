@@ -38,6 +38,12 @@ int sl_cgroup_open(int *fd, const char *path, struct sl_err *err);
 /* The kernfs id of an open cgroup directory (name_to_handle_at(2)). */
 int sl_cgroup_id(unsigned long long *id, int fd);
 
+/*
+ * Absolute path of an open cgroup directory as it is seen here, whatever mount, of whatever
+ * namespaces, it was opened by. Needs CAP_DAC_READ_SEARCH. Errors as of resolve.
+ */
+int sl_cgroup_path(char *out, size_t size, int fd, struct sl_err *err);
+
 /* The part of an absolute path below the mount, "/" for the root; points into `path`. */
 const char *sl_cgroup_relative(const char *path, const char *mount);
 
