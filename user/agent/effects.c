@@ -134,6 +134,9 @@ void sl_agent_save(struct sl_agent *agent, unsigned int row)
 	/* Said once, until it works again. */
 	if (failed && !box->unsaved)
 		sl_log_err(SL_LOG_ERROR, &err);
+	if (!failed && box->unsaved)
+		sl_log_notice("sandbox %u: its session could be stored again",
+			      sl_record_at(agent->records, row)->sandbox);
 	box->unsaved = failed;
 }
 
