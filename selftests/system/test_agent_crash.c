@@ -88,10 +88,9 @@ static void connect_and_kill(bool allowed)
 	unsigned int port, kills = 0, before = restarts(), fds = agent_fds(agent.pid);
 	int server = held_server(&port);
 	char address[32], count[16], jobs[16], expected[16], *out;
-	const char *const argv[] = {
-		getenv("SL_LOAD"), "tcp-exit", "--count", count, "--jobs", jobs,
-		"--server",        address,    NULL
-	};
+	const char *const argv[] = { getenv("SL_LOAD"), "tcp-exit", "--count",  count,
+				     "--jobs",          jobs,       "--server", address,
+				     "--timeout",       "180",      NULL };
 	struct json_object *status;
 	struct sl_control *control;
 	struct box box;
@@ -135,6 +134,34 @@ Test(agent_crash, workers_killed_with_calls_in_hand)
 {
 	connect_and_kill(true);
 	connect_and_kill(false);
+}
+
+/* A worker whose loop stands still is followed up; its calls and sessions are there. */
+Test(agent_crash, worker_hangs)
+{
+	const char *const argv[] = { "/bin/sh", "-c", "exec /bin/true", NULL };
+	struct box box;
+	pid_t worker;
+	char *log;
+
+	agent_worker();
+	cr_expect_eq(agent_end(SIGTERM), 0);
+	cr_assert_eq(setenv("WATCHDOG_USEC", "2000000", 1), 0);
+	agent_start();
+	box_make(&box, &hold_exec, argv);
+	box_attach(&box, agent_policy(true, 1), NULL);
+	worker = agent_worker();
+	cr_assert_eq(kill(worker, SIGSTOP), 0);
+	box_go(&box);
+	/* Whoever comes meanwhile waits for the next one. */
+	cr_expect_neq(agent_worker(), worker);
+	box_recover(&box);
+	cr_expect_eq(box_wait(&box), 0);
+	cr_expect_eq(restarts(), 1);
+	log = agent_log();
+	cr_expect_not_null(strstr(log, "has done nothing for 2000 ms"), "%s", log);
+	free(log);
+	box_free(&box);
 }
 
 /* Lets so many come that were not sent when this was called. */

@@ -36,6 +36,8 @@ struct sl_agent_options {
 	/* The keeper's: made before the first worker, inherited by all. */
 	int listener;
 	struct sl_record_table *records;
+	/* How often the worker has to say that it is there (sl_keeper_beat()). */
+	unsigned int beat_ms;
 };
 
 /* What belongs to a connection; the client's data. */
@@ -84,8 +86,6 @@ struct sl_agent {
 	struct sl_box *boxes[SL_RECORDS_MAX];
 	int epoll, signals;
 	int64_t tick_ms, look_ms;
-	uint32_t watchdog_ms; /* 0: none */
-	int64_t watchdog_next_ms;
 	struct sl_decisions *decisions;
 	bool stop;
 	/* Any thread, by sl_agent_set(): the set, NULL: not open. */

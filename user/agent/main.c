@@ -8,12 +8,16 @@
 #include "agent/place.h"
 #include "agent/worker.h"
 #include "base/log.h"
+#include "base/service.h"
 #include "base/start.h"
 #include "broker/caps.h"
 #include "cli/command.h"
 #include "kernel/feature.h"
 
 #define RESTART_MAX_MS 5000
+/* How long the loop of a worker may stand still, unless systemd says so; at least. */
+#define HUNG_MS 30000
+#define HUNG_MIN_MS 2000
 #define SLOTS 33 /* of calls in hand: one for each of the broker's threads, and one */
 
 struct options {
@@ -42,6 +46,31 @@ static void crashed(void *ctx, int status, unsigned int pause_ms)
 			     WEXITSTATUS(status), pause_ms);
 }
 
+static void hung(void *ctx, unsigned int hung_ms)
+{
+	(void)ctx;
+	sl_log_error("the worker has done nothing for %u ms: it is killed", hung_ms);
+}
+
+/*
+ * Says that the keeper is there, whatever becomes of its workers: it follows them up by
+ * itself, and a restart of all would cost the listeners of all sandboxes.
+ */
+static void alive(void *ctx)
+{
+	(void)ctx;
+	sl_service_tell("WATCHDOG=1");
+}
+
+static unsigned int hung_ms(void)
+{
+	uint32_t watchdog_ms = 2 * sl_service_watchdog_ms();
+
+	if (!watchdog_ms)
+		return HUNG_MS;
+	return watchdog_ms < HUNG_MIN_MS ? HUNG_MIN_MS : watchdog_ms;
+}
+
 /* A set that is there must be one that this program can go on with. */
 static int check_set(const char *dir, struct sl_err *err)
 {
@@ -61,6 +90,10 @@ static int keep(struct sl_agent_options *wanted, struct sl_err *err)
 		.worker = sl_agent_worker,
 		.ctx = wanted,
 		.crashed = crashed,
+		.hung = hung,
+		.hung_ms = hung_ms(),
+		.alive = alive,
+		.alive_ms = sl_service_watchdog_ms(),
 		.restart_max_ms = RESTART_MAX_MS,
 		.slots = SLOTS,
 	};
@@ -69,6 +102,7 @@ static int keep(struct sl_agent_options *wanted, struct sl_err *err)
 
 	if (ret)
 		return sl_err_sys(err, -ret, "can't make the table of sessions");
+	wanted->beat_ms = keeper.hung_ms / 3;
 	/* The worker reads them by a descriptor: it has none at its start. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -86,8 +120,9 @@ static int run(struct sl_cli *cli, const void *values, int argc, char **argv)
 {
 	const struct options *given = values;
 	const struct sl_place_names names = { given->socket, given->state_dir, cli->set_dir };
-	struct sl_agent_options wanted = { given->socket, given->state_dir, cli->set_dir, -1,
-					   NULL };
+	struct sl_agent_options wanted = { given->socket, given->state_dir,
+					   cli->set_dir,  -1,
+					   NULL,          0 };
 	struct sl_place place;
 	int ret = sl_feature_require(&cli->err);
 

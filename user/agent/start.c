@@ -233,6 +233,8 @@ static int make_boxes(struct sl_agent *agent, struct sl_err *err)
 		if (!sl_agent_box(agent, row))
 			return sl_err_sys(err, ENOMEM, "sandboxes");
 		adopt_sandbox(agent, row);
+		/* Each takes a while, and there may be thousands. */
+		sl_keeper_beat(agent->link);
 	}
 	return 0;
 }
@@ -261,6 +263,7 @@ int sl_agent_adopt(struct sl_agent *agent, struct sl_err *err)
 		/* What its names were leased as died with the worker before. */
 		if (agent->boxes[row]->refresh_ms >= 0)
 			sl_agent_reload(agent, row, false);
+		sl_keeper_beat(agent->link);
 	}
 	return 0;
 }

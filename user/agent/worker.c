@@ -59,14 +59,6 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 	sl_agent_gone_look(agent);
 }
 
-static void watchdog(struct sl_agent *agent, int64_t now_ms)
-{
-	if (!agent->watchdog_ms || now_ms < agent->watchdog_next_ms)
-		return;
-	agent->watchdog_next_ms = now_ms + agent->watchdog_ms;
-	sl_service_tell("WATCHDOG=1");
-}
-
 /* --- the loop --- */
 
 static void take_signals(struct sl_agent *agent)
@@ -123,14 +115,13 @@ static void round_of(struct sl_agent *agent, int *timeout)
 	conclude(agent, now_ms);
 	if (!idle(agent))
 		tick(agent, now_ms);
-	watchdog(agent, now_ms);
+	sl_keeper_beat(agent->link);
 	now_ms = sl_monotonic_ms();
 	*timeout = sl_sooner_ms(until(sl_sessions_deadline(agent->sessions), now_ms),
 				sl_sooner_ms(until(drains_ms, now_ms), until(refresh_ms, now_ms)));
 	if (!idle(agent))
 		*timeout = sl_sooner_ms(*timeout, until(agent->tick_ms, now_ms));
-	if (agent->watchdog_ms)
-		*timeout = sl_sooner_ms(*timeout, until(agent->watchdog_next_ms, now_ms));
+	*timeout = sl_sooner_ms(*timeout, (int)agent->options->beat_ms);
 }
 
 static void loop(struct sl_agent *agent)
@@ -236,7 +227,6 @@ int sl_agent_worker(struct sl_keeper_link *link, void *options)
 	agent->records = agent->options->records;
 	agent->link = link;
 	agent->epoll = agent->signals = -1;
-	agent->watchdog_ms = sl_service_watchdog_ms();
 	pthread_mutex_init(&agent->set_lock, NULL);
 	if (set_up(agent, &err)) {
 		sl_log_err(SL_LOG_ERROR, &err);

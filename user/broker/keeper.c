@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include "broker/keeper_private.h"
 
 #define HEALTHY_MS 10000
+#define LATE_MS 1000 /* rule 6: so late it was not the worker alone that did nothing */
 
 struct keeper {
 	const struct sl_keeper_options *options;
@@ -25,7 +27,50 @@ struct keeper {
 	pid_t worker;
 	bool ending; /* SIGTERM has come */
 	int status;
+	int64_t alive_at_ms; /* next; of options->alive */
+	int64_t given_ms;    /* from when on a worker that was waited for too late counts */
 };
+
+/* --- the two watches: over the worker, and over the keeper --- */
+
+/* Says that the keeper is there when that is due; ms to the next time, -1: never. */
+static int tell_alive(struct keeper *k)
+{
+	const struct sl_keeper_options *options = k->options;
+	int64_t now_ms = sl_monotonic_ms();
+
+	if (!options->alive || !options->alive_ms)
+		return -1;
+	if (now_ms >= k->alive_at_ms) {
+		options->alive(options->ctx);
+		k->alive_at_ms = now_ms + options->alive_ms;
+	}
+	return (int)(k->alive_at_ms - now_ms);
+}
+
+/* Rule 6. In how many ms it is to be looked again, -1: never. */
+static int look_at_worker(struct keeper *k)
+{
+	const struct sl_keeper_options *options = k->options;
+	int64_t now_ms = sl_monotonic_ms(), due_ms = atomic_load(k->link.beat_ms);
+
+	if (!options->hung_ms)
+		return -1;
+	if (due_ms < k->given_ms)
+		due_ms = k->given_ms;
+	due_ms += options->hung_ms;
+	if (now_ms < due_ms)
+		return (int)(due_ms - now_ms);
+	k->given_ms = now_ms;
+	if (now_ms - due_ms < LATE_MS) {
+		if (options->hung)
+			options->hung(options->ctx, options->hung_ms);
+		kill(k->worker, SIGKILL);
+	}
+	return (int)options->hung_ms;
+}
+
+/* --- the worker --- */
 
 static _Noreturn void worker_main(struct keeper *k, pid_t keeper_pid, const sigset_t *mask)
 {
@@ -50,6 +95,7 @@ static int start_worker(struct keeper *k, const sigset_t *mask, struct sl_err *e
 
 	if (ret)
 		return sl_err_sys(err, -ret, "can't make the keeper's socket");
+	sl_keeper_beat(&k->link);
 	k->worker = fork();
 	if (!k->worker)
 		worker_main(k, self, mask);
@@ -80,7 +126,7 @@ static void serve_worker(struct keeper *k)
 				 { .fd = k->signals, .events = POLLIN } };
 
 	for (;;) {
-		if (poll(fds, 2, -1) < 0)
+		if (poll(fds, 2, sl_sooner_ms(tell_alive(k), look_at_worker(k))) < 0)
 			continue;
 		if (fds[1].revents)
 			on_signal(k);
@@ -106,7 +152,7 @@ static bool pause_for(struct keeper *k, unsigned int pause_ms)
 	int64_t end = sl_monotonic_ms() + pause_ms;
 
 	for (int64_t left = pause_ms; left > 0 && !k->ending; left = end - sl_monotonic_ms()) {
-		if (poll(&fd, 1, (int)left) > 0)
+		if (poll(&fd, 1, sl_sooner_ms(tell_alive(k), (int)left)) > 0)
 			on_signal(k);
 	}
 	return !k->ending;
@@ -151,6 +197,27 @@ static int keep(struct keeper *k, const sigset_t *mask, struct sl_err *err)
 	}
 }
 
+static int share(struct keeper *k)
+{
+	int ret = sl_inflight_new(&k->link.inflight, k->options->slots);
+
+	if (ret)
+		return ret;
+	k->link.beat_ms = mmap(NULL, sizeof(*k->link.beat_ms), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (k->link.beat_ms != MAP_FAILED)
+		return 0;
+	k->link.beat_ms = NULL;
+	return -ENOMEM;
+}
+
+static void unshare_all(struct keeper *k)
+{
+	if (k->link.beat_ms)
+		munmap(k->link.beat_ms, sizeof(*k->link.beat_ms));
+	sl_inflight_free(&k->link.inflight);
+}
+
 int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err)
 {
 	struct keeper k = { .options = options, .signals = -1, .sock = -1, .worker = -1 };
@@ -158,10 +225,13 @@ int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err)
 	int ret;
 
 	k.link.sock = -1;
+	k.alive_at_ms = sl_monotonic_ms() + options->alive_ms;
 	pthread_mutex_init(&k.link.lock, NULL);
-	ret = sl_inflight_new(&k.link.inflight, options->slots);
-	if (ret)
+	ret = share(&k);
+	if (ret) {
+		unshare_all(&k);
 		return sl_err_sys(err, -ret, "can't make the table of held calls");
+	}
 	sigemptyset(&wanted);
 	sigaddset(&wanted, SIGCHLD);
 	sigaddset(&wanted, SIGTERM);
@@ -174,7 +244,7 @@ int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err)
 		ret = keep(&k, &mask, err);
 	sl_cleanup_fd(&k.signals);
 	sl_keeper_close_all(&k.link);
-	sl_inflight_free(&k.link.inflight);
+	unshare_all(&k);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	return ret;
 }

@@ -22,7 +22,10 @@
  * 4. SIGTERM to the keeper is passed on to the worker, and ends both. SIGHUP is passed on.
  * 5. A worker that can't work and says so (SL_KEEPER_GIVE_UP) ends the keeper if there was none
  *    before it: what keeps it from starting will keep the next one as well.
- * 6. Listeners are known to the keeper by a tag that the worker chose, unique at a time.
+ * 6. A worker that does not say for hung_ms that it is there (sl_keeper_beat()) is killed, and
+ *    followed by the next as if it had crashed. Who finds that out late was late himself: the
+ *    worker has that long once more.
+ * 7. Listeners are known to the keeper by a tag that the worker chose, unique at a time.
  */
 #ifndef SLUICE_USER_BROKER_KEEPER_H
 #define SLUICE_USER_BROKER_KEEPER_H
@@ -46,6 +49,12 @@ struct sl_keeper_options {
 	void *ctx;
 	/* Told in the keeper, may be NULL: a worker ended (waitpid status), next in pause_ms. */
 	void (*crashed)(void *ctx, int status, unsigned int pause_ms);
+	/* Told in the keeper, may be NULL: rule 6, it is being killed. */
+	void (*hung)(void *ctx, unsigned int hung_ms);
+	unsigned int hung_ms; /* 0: it need not say anything */
+	/* Called in the keeper every alive_ms, may be NULL: the keeper is there. */
+	void (*alive)(void *ctx);
+	unsigned int alive_ms;
 	unsigned int restart_min_ms; /* 0: at once */
 	unsigned int restart_max_ms;
 	unsigned int slots; /* of the in-flight table */
@@ -56,6 +65,9 @@ struct sl_keeper_options {
  * ended it. -errno when it could not start; -ECANCELED by rule 5, `err` is untouched then.
  */
 int sl_keeper_run(const struct sl_keeper_options *options, struct sl_err *err);
+
+/* In the worker, three times within hung_ms: it is there. */
+void sl_keeper_beat(struct sl_keeper_link *link);
 
 /* In the worker: the table, shared with those before and after. */
 struct sl_inflight *sl_keeper_inflight(const struct sl_keeper_link *link);

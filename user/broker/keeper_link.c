@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fds.h"
 #include "broker/keeper_private.h"
 
@@ -130,6 +131,11 @@ int sl_keeper_hold(struct sl_keeper_link *link, int listener, uint64_t tag)
 int sl_keeper_drop(struct sl_keeper_link *link, uint64_t tag)
 {
 	return ask(link, REQUEST_DROP, tag, -1);
+}
+
+void sl_keeper_beat(struct sl_keeper_link *link)
+{
+	atomic_store(link->beat_ms, sl_monotonic_ms());
 }
 
 struct sl_inflight *sl_keeper_inflight(const struct sl_keeper_link *link)

@@ -4,6 +4,7 @@
 #define SLUICE_USER_BROKER_KEEPER_PRIVATE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "broker/keeper.h"
 
@@ -18,6 +19,7 @@ struct sl_keeper_listener {
  */
 struct sl_keeper_link {
 	struct sl_inflight *inflight;
+	atomic_llong *beat_ms; /* when the worker last said that it is there; shared */
 	int sock;
 	unsigned int generation;
 	size_t count;
