@@ -20,15 +20,16 @@
 #define TAKE_MS 20000
 #define DESTROY_MS 10000
 #define SILENCE_MS 3600000 /* the longest: a session of a benchmark says nothing */
+#define GRACE_MS 86400000
 #define KEY 16
 
 const char *const sl_guest_policies[] = { "observing", "paths", "names", "held", NULL };
 
-/* A call without an answer that counts; `params` is taken over. */
+/* `params` is taken over; the answer's `sandbox`, if it has one, is noted. */
 static int call(struct sl_guest *g, const char *method, struct json_object *params,
 		const struct sl_fds *fds, double *ms, struct sl_err *err)
 {
-	struct json_object *reply = NULL;
+	struct json_object *reply = NULL, *sandbox;
 	uint64_t start = sl_bench_now_ns();
 	int rc = sl_control_call(g->control, method, params, fds, &reply, err);
 
@@ -37,13 +38,25 @@ static int call(struct sl_guest *g, const char *method, struct json_object *para
 	if (rc == -EREMOTEIO)
 		sl_err_set(err, EREMOTEIO, "%s: %s: %.400s", method, sl_control_error(g->control),
 			   reply ? json_object_to_json_string(reply) : "");
+	else if (!rc && json_object_object_get_ex(reply, "sandbox", &sandbox))
+		snprintf(g->sandbox, sizeof(g->sandbox), "%s", json_object_get_string(sandbox));
 	json_object_put(reply);
 	return rc;
 }
 
+static int greet(struct sl_guest *g, struct sl_err *err)
+{
+	int rc = sl_control_connect(&g->control, g->spec.daemon->socket, CALL_MS, err);
+
+	return rc
+		       ?: call(g, "io.sluice.Hello",
+			       json_tokener_parse("{\"component\":{\"name\":\"sluice-bench\","
+						  "\"version\":\"1\",\"min\":1,\"max\":1}}"),
+			       NULL, NULL, err);
+}
+
 int sl_guest_open(struct sl_guest *g, const struct sl_guest_spec *spec, struct sl_err *err)
 {
-	struct json_object *hello;
 	int rc;
 
 	*g = (struct sl_guest)SL_GUEST_NONE;
@@ -52,12 +65,7 @@ int sl_guest_open(struct sl_guest *g, const struct sl_guest_spec *spec, struct s
 	    (int)sizeof(g->cgroup))
 		return sl_err_sys(err, ENAMETOOLONG, "%s", spec->parent);
 	rc = sl_cgroup_create(g->cgroup, err);
-	rc = rc ?: sl_control_connect(&g->control, spec->daemon->socket, CALL_MS, err);
-	if (rc)
-		return rc;
-	hello = json_tokener_parse("{\"component\":{\"name\":\"sluice-bench\",\"version\":\"1\","
-				   "\"min\":1,\"max\":1}}");
-	return call(g, "io.sluice.Hello", hello, NULL, NULL, err);
+	return rc ?: greet(g, err);
 }
 
 /* --- its process --- */
@@ -152,6 +160,9 @@ int sl_guest_attach(struct sl_guest *g, double *ms, struct sl_err *err)
 	params = json_object_new_object();
 	options = json_object_new_object();
 	json_object_object_add(options, "silence_ms", json_object_new_int(SILENCE_MS));
+	/* Nothing recovers a session here, and its workload is not to stand still for that. */
+	json_object_object_add(options, "grace_ms", json_object_new_int(GRACE_MS));
+	json_object_object_add(options, "freeze_on_loss", json_object_new_boolean(false));
 	if (g->spec.policy == SL_GUEST_OBSERVE)
 		json_object_object_add(options, "mode", json_object_new_string("observe"));
 	json_object_object_add(params, "options", options);
@@ -168,11 +179,25 @@ int sl_guest_attach(struct sl_guest *g, double *ms, struct sl_err *err)
 	return rc;
 }
 
+static struct json_object *detach_params(const struct sl_guest *g)
+{
+	struct json_object *params = json_object_new_object();
+
+	json_object_object_add(params, "running", json_object_new_string("kill"));
+	json_object_object_add(params, "sandbox", json_object_new_string(g->sandbox));
+	return params;
+}
+
 int sl_guest_detach(struct sl_guest *g, double *ms, struct sl_err *err)
 {
-	struct json_object *params = json_tokener_parse("{\"running\":\"kill\"}");
-	int rc = call(g, "io.sluice.Detach", params, NULL, ms, err);
+	int rc = call(g, "io.sluice.Detach", detach_params(g), NULL, ms, err);
 
+	if (rc == -EPIPE) {
+		sl_control_free(&g->control);
+		*err = (struct sl_err){ 0 };
+		rc = greet(g, err);
+		rc = rc ?: call(g, "io.sluice.Detach", detach_params(g), NULL, ms, err);
+	}
 	if (!rc)
 		g->attached = false;
 	return rc;

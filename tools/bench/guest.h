@@ -46,6 +46,7 @@ struct sl_guest {
 	struct sl_handoff handoff;
 	int listener;
 	struct sl_child child;
+	char sandbox[16];
 	bool attached;
 };
 
@@ -62,6 +63,7 @@ int sl_guest_start(struct sl_guest *guest, const char *const args[], int keep, s
 /* How long the agent took goes to *ms, if that is not NULL. */
 int sl_guest_attach(struct sl_guest *guest, double *ms, struct sl_err *err);
 int sl_guest_go(struct sl_guest *guest, struct sl_err *err);
+/* On a new connection, if the agent's worker was another one since. */
 int sl_guest_detach(struct sl_guest *guest, double *ms, struct sl_err *err);
 void sl_guest_clear(struct sl_guest *guest);
 
