@@ -4,12 +4,20 @@
 
 #include "base/array.h"
 
+/* At first: large items are seldom many. */
+#define FIRST_BYTES 512
+
+static size_t first_room(const struct sl_array *array)
+{
+	return array->item < FIRST_BYTES / 8 ? 8 : FIRST_BYTES / array->item + 1;
+}
+
 void *sl_array_add(struct sl_array *array)
 {
 	void *item;
 
 	if (array->count == array->room) {
-		size_t room = array->room ? array->room * 2 : 8;
+		size_t room = array->room ? array->room * 2 : first_room(array);
 		size_t bytes;
 		void *data;
 

@@ -181,6 +181,11 @@ int sl_wire_next(struct sl_wire *wire, struct json_object **json, struct sl_fds 
 	memmove(wire->data, wire->data + taken, wire->used - taken);
 	wire->used -= taken;
 	wire->scanned = 0;
+	/* Most connections say little for most of their time: they keep no memory for it. */
+	if (!wire->used) {
+		free(TAKE_PTR(wire->data));
+		wire->room = 0;
+	}
 	if (wire->fds.count)
 		wire->fds_at -= taken;
 	return 0;
