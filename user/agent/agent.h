@@ -88,6 +88,7 @@ struct sl_agent {
 	int64_t tick_ms, look_ms;
 	struct sl_decisions *decisions;
 	bool stop;
+	bool save_later; /* sl_agent_save() does nothing: somebody saves once for all */
 	/* Any thread, by sl_agent_set(): the set, NULL: not open. */
 	pthread_mutex_t set_lock;
 	struct sl_agent_set *set;

@@ -167,11 +167,15 @@ static void succeed(struct attach *a, struct sl_request *request)
 	struct sl_agent *agent = a->agent;
 	struct sl_step step;
 
+	/* The loop waits for the disk each time that something is stored. */
+	agent->save_later = true;
 	sl_agent_box_use(agent, a->row, TAKE_PTR(a->load.use), a->load.policy_id);
 	sl_session_attached(agent->sessions, a->row, a->sandbox, sl_monotonic_ms(), &step);
 	sl_record_set_policy(agent->records, a->row, a->load.path, a->load.sha256);
 	sl_agent_do(agent, &step);
 	(void)sl_agent_enforced(agent, a->row);
+	agent->save_later = false;
+	sl_agent_save(agent, a->row);
 	if (request)
 		reply(agent, request, a->row);
 }

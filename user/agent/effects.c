@@ -129,8 +129,11 @@ void sl_agent_save(struct sl_agent *agent, unsigned int row)
 {
 	struct sl_box *box = agent->boxes[row];
 	struct sl_err err = { 0 };
-	bool failed = save(agent, row, &err);
+	bool failed;
 
+	if (agent->save_later)
+		return;
+	failed = save(agent, row, &err);
 	/* Said once, until it works again. */
 	if (failed && !box->unsaved)
 		sl_log_err(SL_LOG_ERROR, &err);
