@@ -12,6 +12,7 @@
  *	methods.c	the methods, and those that do little
  *	attach.c, listen.c, update.c, detach.c, report.c, show.c, watch.c, resolve.c	the others
  *	gone.c		sessions whose cgroup was removed
+ *	sweep.c		what nothing in the set refers to any more
  *
  * Rules
  * 1. Only the loop touches what is in here, but for what is said to be for any thread.
@@ -28,6 +29,7 @@
 #include "base/htab.h"
 #include "control/params.h"
 #include "control/server.h"
+#include "kernel/sweep.h"
 #include "session/session.h"
 #include "session/store.h"
 
@@ -87,6 +89,8 @@ struct sl_agent {
 	int epoll, signals;
 	int64_t tick_ms, look_ms;
 	struct sl_decisions *decisions;
+	struct sl_sweep_clock sweep;
+	bool sweeping; /* a job does */
 	bool stop;
 	bool save_later; /* sl_agent_save() does nothing: somebody saves once for all */
 	/* Any thread, by sl_agent_set(): the set, NULL: not open. */
@@ -214,6 +218,11 @@ void sl_agent_gone_look(struct sl_agent *agent);
 void sl_agent_reload(struct sl_agent *agent, unsigned int row, bool from_file);
 /* Looks the names of policies up again that are due; returns when the next one is, or -1. */
 int64_t sl_agent_refresh(struct sl_agent *agent, int64_t now_ms);
+
+/* --- sweep.c --- */
+
+/* Begins to remove what nothing in the set refers to any more, when there may be much of it. */
+void sl_agent_sweep(struct sl_agent *agent);
 
 /* --- show.c, watch.c --- */
 

@@ -50,6 +50,7 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 	sl_held_tick(agent->held);
 	log_decisions(agent);
 	sl_agent_save_again(agent);
+	sl_agent_sweep(agent);
 	if (now_ms < agent->look_ms)
 		return;
 	/* Somebody may have detached one, or put another cgroup or policy in its place. */
