@@ -92,7 +92,7 @@ Test(agent_left, nothing)
 	struct cli cli;
 
 	cr_assert_not_null(program, "SLUICE_BENCH names the program");
-	snprintf(count, sizeof(count), "%d", SCALED(300));
+	snprintf(count, sizeof(count), "%d", SCALED(200));
 	cli_start(&cli, NULL, argv);
 	cli_end(&cli);
 	cr_expect_eq(cli.status, 0, "%s%s", cli.out, cli.err);

@@ -161,7 +161,8 @@ static int measure(struct run *run, const struct sandboxes_options *opt, struct 
 	sl_report_note(report,
 		       "%u sandboxes, %u at a time, after %u of %u; %.1f a second: a cgroup, a "
 		       "process that connects twice, its policy one of four",
-		       count - warm, run->jobs, warm, count, (double)(count - warm) / seconds);
+		       run->progress->done - warm, run->jobs, warm, count,
+		       (double)(run->progress->done - warm) / seconds);
 	sl_report_equal(report, "sandboxes that failed", run->progress->failed, 0);
 	sl_report_equal(report, "sandboxes used", run->progress->done, count);
 	sl_left_report(report, &base, &end);

@@ -212,8 +212,9 @@ int sl_agent_row(const struct sl_agent *agent, uint64_t sandbox, unsigned int *r
 			continue;
 		*row = found;
 		ret = 0;
-		/* That of one that is over may be another's by now, if somebody detached it. */
-		if (state != SL_RECORD_ENDED)
+		/* That of one that is over or being detached may be another's by now. */
+		if (state != SL_RECORD_ENDED &&
+		    !(agent->boxes[found] && agent->boxes[found]->leaving))
 			return 0;
 	}
 	return ret;

@@ -64,20 +64,14 @@ int sl_sock_by_cookie(struct sl_set *set, __u64 cookie, struct sl_sock *out)
 	return sl_map_lookup(set->maps[SL_MAP_SOCKS_OVER], &cookie, out);
 }
 
-int sl_sock_rows_each(struct sl_set *set, sl_sock_fn fn, void *arg)
+/* Those that found their slot taken. */
+static int over_each(struct sl_set *set, sl_sock_fn fn, void *arg)
 {
-	const struct sl_sock *slots = sl_set_slots(set);
 	int fd = set->maps[SL_MAP_SOCKS_OVER], rc = 0;
 	struct sl_sock sock;
 	__u64 key, next;
-	bool more;
+	bool more = !bpf_map_get_next_key(fd, NULL, &next);
 
-	if (!slots)
-		return -errno;
-	for (unsigned int i = 0; !rc && i < set->sock_slots; i++)
-		if (slot_copy(&slots[i], &sock))
-			rc = fn(&sock, arg);
-	more = !bpf_map_get_next_key(fd, NULL, &next);
 	while (!rc && more) {
 		key = next;
 		/* The key after a deleted one can't be asked for: it is fetched before. */
@@ -86,6 +80,20 @@ int sl_sock_rows_each(struct sl_set *set, sl_sock_fn fn, void *arg)
 			rc = fn(&sock, arg);
 	}
 	return rc;
+}
+
+int sl_sock_rows_each(struct sl_set *set, sl_sock_fn fn, void *arg)
+{
+	const struct sl_sock *slots = sl_set_slots(set);
+	struct sl_sock sock;
+	int rc = 0;
+
+	if (!slots)
+		return -errno;
+	for (unsigned int i = 0; !rc && i < set->sock_slots; i++)
+		if (slot_copy(&slots[i], &sock))
+			rc = fn(&sock, arg);
+	return rc ? rc : over_each(set, fn, arg);
 }
 
 int sl_sock_by_fd(struct sl_set *set, int fd, struct sl_sock *out)
@@ -303,13 +311,20 @@ static int forget_one(const struct sl_sock *sock, void *arg)
 int sl_socks_forget(struct sl_set *set, unsigned int sandbox)
 {
 	struct forget forget = { .set = set, .sandbox = sandbox };
-	int rc;
+	struct sl_sock sock;
+	int rc = 0;
 
 	forget.slots = mmap(NULL, slots_bytes(set), PROT_READ | PROT_WRITE, MAP_SHARED,
 			    set->maps[SL_MAP_SOCKS], 0);
 	if (forget.slots == MAP_FAILED)
 		return -errno;
-	rc = sl_sock_rows_each(set, forget_one, &forget);
+	/* Its programs are detached: no slot becomes the sandbox's now. */
+	for (unsigned int i = 0; !rc && i < set->sock_slots; i++) {
+		if (__atomic_load_n(&forget.slots[i].owner.sandbox, __ATOMIC_RELAXED) == sandbox &&
+		    slot_copy(&forget.slots[i], &sock))
+			rc = forget_one(&sock, &forget);
+	}
+	rc = rc ?: over_each(set, forget_one, &forget);
 	munmap(forget.slots, slots_bytes(set));
 	return rc ? rc : sl_tuples_forget(set, sandbox);
 }
