@@ -50,10 +50,9 @@ Test(agent_crowd, lineages_of_one_take_no_room_from_others)
 
 	box_make(&first, NULL, NULL);
 	box_attach(&first, agent_policy(false, 1), NULL);
-	box_run(&first,
-		"for i in $(seq 30); do cp /bin/sh $2/s$i; done;"
-		"for i in $(seq 20); do cp /bin/true $2/t$i; done;"
-		"for i in $(seq 30); do $2/s$i -c 'for i in $(seq 20); do $0/t$i; done' $2; done");
+	box_run(&first, "tee $(seq -f $2/s%g 30) </bin/sh >/dev/null;"
+			"tee $(seq -f $2/t%g 20) </bin/true >/dev/null; chmod +x $2/[st]*;"
+			"for s in $2/s[0-9]*; do $s -c 'for t in $0/t*; do $t; done' $2; done");
 	cr_assert_gt(rows(SL_MAP_LINEAGES), 600);
 	for (int i = 0; i < CROWD; i++) {
 		box_make(&boxes[i], NULL, NULL);
@@ -78,7 +77,8 @@ Test(agent_crowd, binaries_that_are_gone_are_swept)
 	box_make(&box, NULL, NULL);
 	box_attach(&box, agent_policy(false, 1), NULL);
 	/* As many as are worth a sweep: an eighth of the map. */
-	box_run(&box, "for i in $(seq 520); do cp /bin/true $2/t$i; $2/t$i; rm $2/t$i; done");
+	box_run(&box, "tee $(seq -f $2/t%g 520) </bin/true >/dev/null; chmod +x $2/t*;"
+		      "for t in $2/t*; do $t; done; rm $2/t*");
 	cr_expect(eventually(is_swept, NULL), "%lld rows", rows(SL_MAP_EXES));
 	box_free(&box);
 }

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "broker/probe.h"
 #include "control/client.h"
 #include "proc.h"
 
@@ -97,12 +98,15 @@ int sl_daemon_start(struct sl_daemon *d, const struct sl_world *world, struct sl
 {
 	char program[PATH_MAX];
 	struct start start = { d, program };
+	const char *why;
 	const struct sl_child_spec spec = { .cpu = -1, .run = start_main, .arg = &start };
 	int rc = find_program(program, err);
 
 	if (rc)
 		return rc;
 	d->set_dir = world->set_dir;
+	/* Takes some processes to find out. */
+	sl_probe_listener_flags(&d->listener_flags, &why);
 	snprintf(d->dir, sizeof(d->dir), "/tmp/sluice-bench-%d", getpid());
 	snprintf(d->socket, sizeof(d->socket), "%s/control.sock", d->dir);
 	snprintf(d->state, sizeof(d->state), "%s/state", d->dir);

@@ -13,7 +13,8 @@
 struct sl_daemon {
 	struct sl_child keeper;
 	char dir[64], socket[96], state[96], log[96];
-	const char *set_dir; /* the world's */
+	const char *set_dir;          /* the world's */
+	unsigned long listener_flags; /* for filters, as this kernel takes them */
 };
 
 /* Returns when it can be called. */

@@ -12,7 +12,6 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "bench.h"
-#include "broker/probe.h"
 #include "caller.h"
 #include "kernel/cgroup.h"
 
@@ -85,15 +84,12 @@ static int start_main(void *arg)
 		.flags = SL_FILTER_NOTIFY_FAMILY,
 	};
 	struct sl_filter filter;
-	unsigned long flags;
-	const char *why;
 
 	sl_cleanup_fd(&g->handoff.parent);
 	if (start->keep >= 0)
 		(void)fcntl(start->keep, F_SETFD, 0);
-	sl_probe_listener_flags(&flags, &why);
 	if (sl_filter_make(&filter, &options, NULL) ||
-	    sl_handoff_give(&g->handoff, &filter, flags, NULL))
+	    sl_handoff_give(&g->handoff, &filter, g->spec.daemon->listener_flags, NULL))
 		return 1;
 	execv("/proc/self/exe", (char *const *)start->args);
 	return 127;
