@@ -83,12 +83,11 @@ static void make_dir(char *out, size_t size, const char *name)
 
 static void make_bundle(void)
 {
-	char cmd[512], fifo[160];
+	char fifo[160], rootfs[160];
 
 	make_dir(oci.bundle, sizeof(oci.bundle), "bundle");
-	snprintf(cmd, sizeof(cmd), "mkdir '%s/rootfs' && cp \"$SL_LOAD\" '%s/rootfs/sl-load'",
-		 oci.bundle, oci.bundle);
-	cr_assert_eq(system(cmd), 0);
+	make_dir(rootfs, sizeof(rootfs), "bundle/rootfs");
+	oci_copy("sl-load");
 	snprintf(fifo, sizeof(fifo), "%s/in", agent.dir);
 	cr_assert_eq(mkfifo(fifo, 0600), 0);
 	in = open(fifo, O_RDWR | O_CLOEXEC);
@@ -249,12 +248,22 @@ void oci_start(const char *container, const char *policy)
 	cr_assert(eventually(is_attached, (void *)container), "%s is not attached", container);
 }
 
-void oci_exec(const char *container, const char *errno_name)
+void oci_copy(const char *name)
 {
-	char text[64];
+	char cmd[512];
+
+	snprintf(cmd, sizeof(cmd), "cp \"$SL_LOAD\" '%s/rootfs/%s'", oci.bundle, name);
+	cr_assert_eq(system(cmd), 0);
+}
+
+void oci_exec(const char *container, const char *name, const char *errno_name)
+{
+	char text[64], path[64];
 	struct cli cli;
 
-	OCI_RUNC(&cli, "exec", container, "/sl-load", "tcp-send", "--connect-only", "--server",
+	oci_copy(name);
+	snprintf(path, sizeof(path), "/%s", name);
+	OCI_RUNC(&cli, "exec", container, path, "tcp-send", "--connect-only", "--server",
 		 "127.0.0.1:9");
 	snprintf(text, sizeof(text), "errno=%s", errno_name);
 	cr_expect_not_null(strstr(cli.out, text), "%s: no %s: %s", container, text, cli.out);

@@ -23,7 +23,7 @@ extern struct oci oci;
 void oci_up(void);
 void oci_down(void);
 
-/* The policies that are there: web (sl-load as the host has it), own and glob (/sl-load), bad. */
+/* The policies that are there: web (sl-load as the host has it), own and glob (/sl-l*d), bad. */
 void oci_write(const char *dir, const char *name, const char *text);
 #define OCI_OWN_POLICY(more, path)                                               \
 	"version: 1\n" more "network_policies:\n"                                \
@@ -64,8 +64,10 @@ void oci_need(void);
 
 /* Starts a container that waits under a policy, and is attached when this returns. */
 void oci_start(const char *container, const char *policy);
-/* What a second process in it, which connects, is told. */
-void oci_exec(const char *container, const char *errno_name);
+/* One more copy of sl-load in the file system of all containers: a file not seen before. */
+void oci_copy(const char *name);
+/* What a second process in it, which connects by such a copy, is told. */
+void oci_exec(const char *container, const char *name, const char *errno_name);
 
 /* Waits until the agent has so many sessions. */
 void oci_await_sessions(size_t count);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "kernel/cgroup.h"
 #include "system/expect.h"
 #include "system/oci.h"
@@ -38,51 +39,99 @@ static bool has_listeners(void *arg)
 	return listeners() == *(unsigned int *)arg;
 }
 
+/* A message of who says that a process of the host was added to a container. */
+static void say_joined(const char *container)
+{
+	const struct sl_fds one = { .fd = { STDIN_FILENO }, .count = 1 };
+	char text[256], byte;
+	int fd = oci_dial();
+
+	snprintf(text, sizeof(text),
+		 "{\"state\":{\"id\":\"%s\",\"status\":\"running\"},\"pid\":1,"
+		 "\"fds\":[\"seccompFd\"],\"metadata\":\"web\"}",
+		 container);
+	cr_expect_gt(sl_fds_send(fd, text, strlen(text), &one), 0);
+	cr_expect_leq(read(fd, &byte, 1), 0);
+	close(fd);
+}
+
 /* A second process is the sandbox's, held and decided as the first, also by its files. */
 Test(oci_life, exec)
 {
 	unsigned int one = 1;
 
 	oci_start("web", "web");
-	oci_exec("web", "EACCES");
+	oci_exec("web", "sl-l1d", "EACCES");
 	OCI_MUST("delete", "--force", "web");
 	oci_await_sessions(0);
 
 	oci_start("glob", "glob");
-	oci_exec("glob", "ECONNREFUSED");
+	say_joined("glob");
+	oci_exec("glob", "sl-l2d", "ECONNREFUSED");
+	oci_exec("glob", "other", "EACCES");
 	/* Whose listener ends with it. */
 	cr_expect(eventually(has_listeners, &one), "%u listeners", listeners());
-	oci_exec("glob", "ECONNREFUSED");
 	/* With the next worker, too. */
 	kill(agent_worker(), SIGKILL);
-	oci_exec("glob", "ECONNREFUSED");
+	oci_exec("glob", "sl-l3d", "ECONNREFUSED");
 	OCI_MUST("delete", "--force", "glob");
 	oci_await_sessions(0);
+	cr_expect_not_null(strstr(oci_serve_end(SIGTERM), "process 1 is not started"), "%s",
+			   oci.serve.err);
 }
 
-/* A process that is added before a worker dies is held by the next one. */
-Test(oci_life, exec_outlives_the_worker)
+/* A shell that was added to a container and runs this when a line comes on its stdin. */
+static int add_shell(struct cli *cli, const char *container, const char *command)
 {
 	char fifo[160], script[1024];
-	_cleanup_fd_ int in = -1;
-	struct cli cli;
+	int in;
 
-	oci_start("glob", "glob");
 	snprintf(fifo, sizeof(fifo), "%s/line", agent.dir);
 	cr_assert_eq(mkfifo(fifo, 0600), 0);
 	in = open(fifo, O_RDWR | O_CLOEXEC);
 	cr_assert_geq(in, 0);
 	snprintf(script, sizeof(script),
-		 "exec runc --root '%s' exec glob /usr/bin/sh -c 'echo ready; read x; exec "
-		 "/sl-load tcp-send --connect-only --server 127.0.0.1:9' <'%s' 2>&1",
-		 oci.root, fifo);
-	cli_start(&cli, NULL, (const char *const[]){ "/bin/sh", "-c", script, NULL });
-	cli_await(&cli, "ready");
+		 "exec runc --root '%s' exec '%s' /usr/bin/sh -c 'echo ready; read x; %s' <'%s' "
+		 "2>&1",
+		 oci.root, container, command, fifo);
+	cli_start(cli, NULL, (const char *const[]){ "/bin/sh", "-c", script, NULL });
+	cli_await(cli, "ready");
+	return in;
+}
+
+/*
+ * A process that was added is the sandbox's for the next worker as well, under its next
+ * policy, and when it is frozen and thawed.
+ */
+Test(oci_life, exec_stays_a_member)
+{
+	struct sl_control *control;
+	_cleanup_fd_ int in = -1;
+	char policy[512];
+	struct cli cli;
+
+	oci_copy("sl-l2d");
+	oci_copy("other-3d");
+	oci_start("glob", "glob");
+	in = add_shell(&cli, "glob",
+		       "/sl-l2d tcp-send --connect-only --server 127.0.0.1:9; read x; "
+		       "/other-3d tcp-send --connect-only --server 127.0.0.1:9");
 	kill(agent_worker(), SIGKILL);
 	cr_expect_eq(listeners(), 2);
 	cr_expect_eq(write(in, "\n", 1), 1);
+	cli_await(&cli, "errno=ECONNREFUSED");
+
+	snprintf(policy, sizeof(policy), "%s", OCI_OWN_POLICY("", "/other*d"));
+	for (char *at = policy; *at; at++)
+		*at = *at == '\'' ? ' ' : *at;
+	control = agent_connect();
+	agent_do(control, "UpdatePolicy", "{'sandbox': '1', 'policy': '%s'}", policy);
+	agent_do(control, "Freeze", "{'sandbox': '1'}");
+	cr_expect_eq(write(in, "\n", 1), 1);
+	agent_do(control, "Thaw", "{'sandbox': '1'}");
+	sl_control_free(&control);
 	cli_end(&cli);
-	cr_expect_not_null(strstr(cli.out, "errno=ECONNREFUSED"), "%s", cli.out);
+	cr_expect_eq(text_count(cli.out, "errno=ECONNREFUSED"), 4, "%s", cli.out);
 	cli_free(&cli);
 }
 
@@ -111,7 +160,7 @@ Test(oci_life, serve_is_killed)
 
 	oci_serve_start();
 	oci_await_sessions(1);
-	oci_exec("stays", "ECONNREFUSED");
+	oci_exec("stays", "sl-l2d", "ECONNREFUSED");
 	oci_await_kept(1);
 	OCI_MUST("delete", "--force", "stays");
 	oci_await_sessions(0);
