@@ -140,6 +140,46 @@ Test(broker_wait, drained_before_a_freeze)
 	sl_cgroup_destroy(cgroup, 5000);
 }
 
+static int retry_connect(void *arg)
+{
+	int ret = held_connect(marks->port);
+
+	(void)arg;
+	return ret == EAGAIN ? held_connect(marks->port) : ret;
+}
+
+/* Listeners of one sandbox, also one that is added meanwhile; those of others go on. */
+Test(broker_wait, group_is_drained_as_one)
+{
+	const uint64_t second = 1 | SL_BROKER_TAG_MEMBER, third = second + SL_BROKER_TAG_MEMBER;
+	_cleanup_fd_ int server = -1;
+	pid_t pids[3], other;
+
+	marks = held_share(sizeof(*marks));
+	server = held_server(&marks->port);
+	held.decide = wait_for_go;
+	held_up(NULL);
+	pids[0] = held_run(1, &hold_connect, retry_connect, NULL);
+	pids[1] = held_run(second, &hold_connect, retry_connect, NULL);
+	cr_assert(held_reached(&marks->calls, 2));
+	cr_expect_eq(sl_broker_drain_begin(held.broker, second), 2);
+	cr_expect_eq(sl_broker_drain(held.broker, 1, 0, EAGAIN), 2);
+	pids[2] = held_run(third, &hold_connect, retry_connect, NULL);
+	other = held_run(2, &hold_connect, held_port_connect, NULL);
+	cr_assert(held_reached(&marks->calls, 3));
+	atomic_store(&marks->go, 1);
+	cr_expect_eq(held_wait(other), 0);
+	/* The calls after those that were denied, and the third's first, wait unreceived. */
+	cr_expect_eq(held_count(SL_BROKER_RECEIVED), 3);
+	cr_expect_eq(held_accepted(server), 1);
+	cr_expect_eq(sl_broker_resume(held.broker, 1), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++)
+		cr_expect_eq(held_wait(pids[i]), 0, "%zu", i);
+	held_balance();
+	cr_expect_eq(held_accepted(server), 3);
+	cr_expect_eq(held_count(SL_BROKER_DRAINED), 2);
+}
+
 static void *drain(void *arg)
 {
 	atomic_store(&marks->ack, 1);

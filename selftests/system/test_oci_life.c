@@ -105,6 +105,7 @@ static int add_shell(struct cli *cli, const char *container, const char *command
  */
 Test(oci_life, exec_stays_a_member)
 {
+	unsigned int two = 2;
 	struct sl_control *control;
 	_cleanup_fd_ int in = -1;
 	char policy[512];
@@ -112,10 +113,15 @@ Test(oci_life, exec_stays_a_member)
 
 	oci_copy("sl-l2d");
 	oci_copy("other-3d");
+	oci_start("first", "web");
 	oci_start("glob", "glob");
 	in = add_shell(&cli, "glob",
 		       "/sl-l2d tcp-send --connect-only --server 127.0.0.1:9; read x; "
 		       "/other-3d tcp-send --connect-only --server 127.0.0.1:9");
+	/* What the keeper holds is in another order then: the added one comes first. */
+	OCI_MUST("delete", "--force", "first");
+	oci_await_sessions(1);
+	cr_expect(eventually(has_listeners, &two), "%u listeners", listeners());
 	kill(agent_worker(), SIGKILL);
 	cr_expect_eq(listeners(), 2);
 	cr_expect_eq(write(in, "\n", 1), 1);
@@ -125,10 +131,10 @@ Test(oci_life, exec_stays_a_member)
 	for (char *at = policy; *at; at++)
 		*at = *at == '\'' ? ' ' : *at;
 	control = agent_connect();
-	agent_do(control, "UpdatePolicy", "{'sandbox': '1', 'policy': '%s'}", policy);
-	agent_do(control, "Freeze", "{'sandbox': '1'}");
+	agent_do(control, "UpdatePolicy", "{'sandbox': '2', 'policy': '%s'}", policy);
+	agent_do(control, "Freeze", "{'sandbox': '2'}");
 	cr_expect_eq(write(in, "\n", 1), 1);
-	agent_do(control, "Thaw", "{'sandbox': '1'}");
+	agent_do(control, "Thaw", "{'sandbox': '2'}");
 	sl_control_free(&control);
 	cli_end(&cli);
 	cr_expect_eq(text_count(cli.out, "errno=ECONNREFUSED"), 4, "%s", cli.out);
