@@ -44,6 +44,7 @@ table()
 	test|bind9-dnsutils|cmd dig|a DNS client for tests
 	test|dnsmasq-base|cmd dnsmasq|a DNS server for tests to ask
 	test|runc|cmd runc|an OCI runtime whose containers the tests attach
+	test|podman|cmd podman|containers as people start them, by way of runc
 	fuzz|libclang-rt-dev|runtime fuzzer|libFuzzer and clang's sanitizers
 	fuzz|llvm|cmd llvm-symbolizer|names in the reports of libFuzzer
 	lint|clang-format|cmd clang-format|checks the format

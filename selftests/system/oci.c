@@ -140,8 +140,7 @@ void oci_down(void)
 	agent_down();
 }
 
-/* With the socket of this `serve`, and the hook. */
-static struct json_object *seccomp_profile(void)
+struct json_object *oci_profile(void)
 {
 	struct json_object *seccomp = json_object_from_file("deploy/oci-seccomp.json");
 
@@ -162,7 +161,7 @@ void oci_config(const char *container, const char *policy, const char *args)
 		"{\"destination\":\"/lib64\",\"source\":\"/lib64\",\"options\":[\"rbind\",\"ro\"]}],"
 		"\"linux\":{\"cgroupsPath\":\"/sl-test-%d-oci-%s\",\"namespaces\":["
 		"{\"type\":\"pid\"},{\"type\":\"mount\"}]%s%s}}";
-	struct json_object *seccomp = seccomp_profile();
+	struct json_object *seccomp = oci_profile();
 	char hooks[1024], text[16384];
 
 	snprintf(hooks, sizeof(hooks),
@@ -229,6 +228,8 @@ static bool is_attached(void *arg)
 void oci_start(const char *container, const char *policy)
 {
 	char script[1024], log[160];
+	bool attached = false;
+	int tries = 6; /* the first one loads the programs, on a machine that may be busy */
 	struct cli cli;
 
 	oci_config(container, policy, OCI_WAIT);
@@ -245,7 +246,9 @@ void oci_start(const char *container, const char *policy)
 		cr_assert_fail("%s: %s", container, text);
 	}
 	cli_free(&cli);
-	cr_assert(eventually(is_attached, (void *)container), "%s is not attached", container);
+	while (tries-- && !attached)
+		attached = eventually(is_attached, (void *)container);
+	cr_assert(attached, "%s is not attached", container);
 }
 
 void oci_copy(const char *name)

@@ -42,6 +42,8 @@ int oci_dial(void);
 #define OCI_CONNECT "\"/sl-load\",\"tcp-send\",\"--connect-only\",\"--server\",\"127.0.0.1:9\""
 #define OCI_WAIT "\"/sl-load\",\"tcp-idle\",\"--count\",\"0\",\"--server\",\"127.0.0.1:9\""
 
+/* The seccomp profile with this listenerPath; freed with json_object_put(). */
+struct json_object *oci_profile(void);
 /* config.json of a container; `policy` NULL: one without a profile. */
 void oci_config(const char *container, const char *policy, const char *args);
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <sluice/sandbox.h>
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -82,8 +84,8 @@ static int attach(struct sl_oci_box *box, const struct sl_oci_process *process, 
 		  struct sl_err *err)
 {
 	struct sl_runtime_attach wanted = SL_RUNTIME_ATTACH_INIT;
+	char path[PATH_MAX], name[SL_SANDBOX_NAME_MAX];
 	_cleanup_free_ char *policy = NULL;
-	char path[PATH_MAX];
 	int ret = sl_oci_policy_read(&policy, path, sizeof(path), box->options->policy_dir,
 				     process->policy, err);
 
@@ -91,7 +93,10 @@ static int attach(struct sl_oci_box *box, const struct sl_oci_process *process, 
 	if (ret)
 		return ret;
 	wanted.cgroup = box->kept.cgroup;
-	wanted.name = box->kept.id;
+	/* An id may be longer than a name, and a number is none: then it is the cgroup's. */
+	snprintf(name, sizeof(name), "%s", box->kept.id);
+	if (name[strspn(name, "0123456789")])
+		wanted.name = name;
 	wanted.policy = policy;
 	wanted.policy_name = path;
 	wanted.listener_fd = listener;
