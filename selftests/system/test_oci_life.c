@@ -14,6 +14,7 @@
 #include "kernel/cgroup.h"
 #include "system/expect.h"
 #include "system/oci.h"
+#include "system/scale.h"
 
 static void up(void)
 {
@@ -218,4 +219,73 @@ Test(oci_life, what_is_kept_is_not_whole)
 	oci_await_kept(0);
 	oci_serve_end(SIGTERM);
 	cr_expect_not_null(strstr(oci.serve.err, "of no use"), "%s", oci.serve.err);
+}
+
+/* However a container ends, nothing of it is left. */
+Test(oci_life, every_end)
+{
+	char cgroup[PATH_MAX];
+
+	oci_start("killed", "own");
+	OCI_MUST("kill", "killed", "KILL");
+	oci_await_sessions(0);
+	OCI_MUST("delete", "killed");
+
+	oci_start("forced", "own");
+	OCI_MUST("delete", "--force", "forced");
+	oci_await_sessions(0);
+
+	/* Behind the runtime's back. */
+	oci_start("gone", "own");
+	oci_cgroup(cgroup, sizeof(cgroup), "gone");
+	cr_expect_eq(sl_cgroup_destroy(cgroup, 5000), 0);
+	oci_await_sessions(0);
+	oci_await_kept(0);
+	cr_expect_eq(access(agent.set, F_OK), -1, "pins are left");
+}
+
+struct count {
+	pid_t pid;
+	unsigned int fds;
+};
+
+static bool has_fds(void *arg)
+{
+	const struct count *count = arg;
+
+	return agent_fds(count->pid) <= count->fds;
+}
+
+static void expect_fds(const char *who, struct count count)
+{
+	cr_expect(eventually(has_fds, &count), "%s has %u descriptors, %u before", who,
+		  agent_fds(count.pid), count.fds);
+}
+
+/* Nor is anything of many, one after the other in the same cgroup. */
+Test(oci_life, many_ends, .timeout = 600)
+{
+	struct count keeper = { agent.pid, agent_fds(agent.pid) };
+	struct count serve = { oci.serve.pid, agent_fds(oci.serve.pid) };
+	struct count worker = { agent_worker(), 0 };
+	struct cli cli;
+
+	oci_config("box", "own", OCI_CONNECT);
+	for (int i = 0; i < SCALED(100); i++) {
+		OCI_RUNC(&cli, "run", "--bundle", oci.bundle, "box");
+		cr_expect_not_null(strstr(cli.out, "errno=ECONNREFUSED"), "%d: %s", i, cli.out);
+		cli_free(&cli);
+		if (i)
+			continue;
+		/* What is opened at the first use stays open. */
+		oci_await_sessions(0);
+		worker.fds = agent_fds(worker.pid);
+	}
+	oci_await_sessions(0);
+	oci_await_kept(0);
+	cr_expect_eq(listeners(), 0);
+	expect_fds("the keeper", keeper);
+	expect_fds("the worker", worker);
+	expect_fds("who serves", serve);
+	cr_expect_eq(access(agent.set, F_OK), -1, "pins are left");
 }
