@@ -312,10 +312,24 @@ SL_MAP struct {
 	__uint(max_entries, 8 << 20);
 } ring SEC(".maps");
 
+struct own_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+/* By sandbox id: rings of sandboxes whose events have a reader of their own. */
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__array(values, struct own_ring);
+} rings SEC(".maps");
+
+/* 0: of `ring`; else by sandbox id. */
 SL_MAP struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, SL_SANDBOX_MAX);
 	__type(key, __u32);
 	__type(value, struct sl_ring_ctl);
 } ring_ctl SEC(".maps");

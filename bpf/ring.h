@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Events. A wake-up costs its caller a dozen times what a record does, so only the
+ * Events: to the set's ring, or to the sandbox's own, so that one slow reader loses nobody
+ * else's. A wake-up costs its caller a dozen times what a record does, so only the
  * producer that finds the consumer asleep (ring_ctl.idle) wakes it, or the one that
  * finds much unread.
  */
@@ -16,38 +17,59 @@ static __always_inline struct sl_config *config_get(void)
 	return bpf_map_lookup_elem(&config, &zero);
 }
 
-static __always_inline bool event_wanted(enum sl_event_kind kind)
+/* Of the sandbox's own ring; NULL when its events go to the set's. */
+static __always_inline struct sl_ring_ctl *ring_own(__u32 sandbox)
 {
-	struct sl_config *cfg = config_get();
+	struct sl_ring_ctl *ctl = bpf_map_lookup_elem(&ring_ctl, &sandbox);
 
+	return ctl && ctl->own ? ctl : NULL;
+}
+
+static __always_inline bool event_wanted(__u32 sandbox, enum sl_event_kind kind)
+{
+	struct sl_ring_ctl *own = ring_own(sandbox);
+	struct sl_config *cfg;
+
+	if (own)
+		return own->events & SL_EVENT_BIT(kind);
+	cfg = config_get();
 	return cfg && (cfg->events & SL_EVENT_BIT(kind));
 }
 
 static __always_inline void event_lost(__u32 sandbox, enum sl_event_kind kind,
-				       struct sl_ring_ctl *ctl)
+				       struct sl_ring_ctl *own)
 {
 	struct sl_counters *row = bpf_map_lookup_elem(&counters, &sandbox);
+	struct sl_ring_ctl *ctl = own;
+	__u32 zero = 0;
 
 	if (row) {
 		__sync_fetch_and_add(&row->n[SL_COUNTER_EVENT_LOST], 1);
 		__sync_fetch_and_add(&row->event_lost[kind & 15], 1);
 	}
-	if (ctl)
-		ctl->resync = 1;
+	if (!ctl)
+		ctl = bpf_map_lookup_elem(&ring_ctl, &zero);
+	if (!ctl)
+		return;
+	__sync_fetch_and_add(&ctl->lost[kind & (SL_RING_KINDS - 1)], 1);
+	ctl->resync = 1;
 }
 
 /* Starts an event; NULL when it is not wanted or there is no room (counted). */
 static __always_inline void *event_begin(__u32 sandbox, enum sl_event_kind kind, __u32 size,
 					 __u64 now)
 {
+	struct sl_ring_ctl *own = ring_own(sandbox);
+	void *ring_map = &ring;
 	struct sl_event *head;
-	__u32 zero = 0;
 
-	if (!event_wanted(kind))
+	if (!event_wanted(sandbox, kind))
 		return NULL;
-	head = bpf_ringbuf_reserve(&ring, size, 0);
+	if (own)
+		ring_map = bpf_map_lookup_elem(&rings, &sandbox);
+	head = ring_map ? bpf_ringbuf_reserve(ring_map, size, 0) : NULL;
 	if (!head) {
-		event_lost(sandbox, kind, bpf_map_lookup_elem(&ring_ctl, &zero));
+		event_lost(sandbox, kind, own);
 		return NULL;
 	}
 	head->schema = SL_SCHEMA;
@@ -57,18 +79,31 @@ static __always_inline void *event_begin(__u32 sandbox, enum sl_event_kind kind,
 	return head;
 }
 
+/* More is unread than a busy consumer should be left alone with. */
+static __always_inline bool ring_much(__u32 sandbox, struct sl_ring_ctl *own)
+{
+	struct sl_config *cfg;
+	void *ring_map;
+
+	if (own) {
+		ring_map = bpf_map_lookup_elem(&rings, &sandbox);
+		return ring_map && bpf_ringbuf_query(ring_map, BPF_RB_AVAIL_DATA) > own->wake_bytes;
+	}
+	cfg = config_get();
+	return cfg && bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > cfg->wake_bytes;
+}
+
 static __always_inline void event_end(__u32 sandbox, void *event)
 {
-	struct sl_config *cfg = config_get();
+	struct sl_ring_ctl *own = ring_own(sandbox), *ctl = own;
 	__u64 flags = BPF_RB_NO_WAKEUP;
-	struct sl_ring_ctl *ctl;
 	__u32 zero = 0;
 
-	ctl = bpf_map_lookup_elem(&ring_ctl, &zero);
+	if (!ctl)
+		ctl = bpf_map_lookup_elem(&ring_ctl, &zero);
 	if (ctl && ctl->idle && __sync_lock_test_and_set(&ctl->idle, 0))
 		flags = BPF_RB_FORCE_WAKEUP;
-	else if (ctl && cfg && !ctl->woken &&
-		 bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > cfg->wake_bytes &&
+	else if (ctl && !ctl->woken && ring_much(sandbox, own) &&
 		 !__sync_lock_test_and_set(&ctl->woken, 1))
 		flags = BPF_RB_FORCE_WAKEUP;
 	if (flags == BPF_RB_FORCE_WAKEUP)

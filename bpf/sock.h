@@ -104,7 +104,7 @@ SL_GLOBAL int sock_tell(__u32 kind, struct sl_sock *rec, __u64 now)
 /* `now` 0: read the clock, if the event is wanted at all. */
 static __always_inline void sock_event(enum sl_event_kind kind, struct sl_sock *rec, __u64 now)
 {
-	if (event_wanted(kind))
+	if (event_wanted(rec->owner.sandbox, kind))
 		sock_tell(kind, rec, now ?: bpf_ktime_get_boot_ns());
 }
 

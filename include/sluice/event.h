@@ -33,6 +33,10 @@ enum sl_event_kind {
 		SL_EVENT_KIND_MAX
 };
 
+/* A power of two, so that programs can mask an index. */
+#define SL_RING_KINDS 16
+_Static_assert(SL_EVENT_KIND_MAX <= SL_RING_KINDS, "a place for each kind");
+
 #define SL_EVENT_BIT(kind) (1U << (kind))
 #define SL_EVENT_ALL (SL_EVENT_BIT(SL_EVENT_KIND_MAX) - 1)
 
@@ -69,15 +73,25 @@ struct sl_event_decision {
 };
 
 /*
- * Map `ring_ctl`, one element, mmapable. The consumer sets `idle` before it sleeps and
- * looks once more; the producer that finds it set clears it and wakes the consumer. A
- * producer that finds more than sl_config.wake_bytes unread wakes it once a drain.
+ * Map `ring_ctl`, mmapable, one element a ring: 0 is the set's, that of a sandbox is its own
+ * ring's (map `rings`), if it has one. The consumer sets `idle` before it sleeps and looks
+ * once more; the producer that finds it set clears it and wakes the consumer. A producer that
+ * finds much unread (`wake_bytes`; of the set's ring sl_config.wake_bytes) wakes it once a
+ * drain.
  */
 struct sl_ring_ctl {
 	__u32 idle;
-	__u32 woken;  /* a wake-up for want of room was sent; cleared by the consumer */
-	__u32 resync; /* set when an event was lost; cleared by the consumer */
-	__u32 pad;
+	__u32 woken;      /* a wake-up for want of room was sent; cleared by the consumer */
+	__u32 resync;     /* set when an event was lost; cleared by the consumer */
+	__u32 busy;       /* the consumer may have in hand what it has not reported yet */
+	__u32 own;        /* the sandbox's events go to its own ring; of element 0: no meaning */
+	__u32 events;     /* of an own ring: SL_EVENT_BIT of the kinds that are wanted */
+	__u64 wake_bytes; /* of an own ring */
+	__u64 seen_ns;    /* what came before is reported; the consumer's */
+	/* Found no room, by kind; only what this ring would have got. */
+	__u64 lost[SL_RING_KINDS];
+	__u64 pad[3]; /* consumers share no cache line */
 };
+_Static_assert(sizeof(struct sl_ring_ctl) % 64 == 0, "whole cache lines");
 
 #endif

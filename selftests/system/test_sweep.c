@@ -147,7 +147,7 @@ Test(sweep, while_the_same_binaries_run)
 {
 	struct sl_set_options options = small;
 	struct reader reader = { 0 };
-	const struct sl_sweep_roots roots = { .each = read_first, .ctx = &reader };
+	struct sl_sweep_roots roots = { .each = read_first, .ctx = &reader };
 	char parent[PATH_MAX], leaf[PATH_MAX], line[4 * PATH_MAX];
 	char *argv[] = { "/bin/sh", "-c", line, NULL };
 	struct sl_swept swept, sum = { 0 };
@@ -157,6 +157,7 @@ Test(sweep, while_the_same_binaries_run)
 	options.events = SL_EVENT_BIT(SL_EVENT_EXEC);
 	world_make(&options, true);
 	cr_assert_eq(sl_ring_new(&reader.ring, world.set, on_exec, &reader, NULL), 0);
+	roots.ring = reader.ring;
 	snprintf(line, sizeof(line),
 		 "exec %s spawn-storm --count 400 --jobs 2 --quiet --timeout 90 -- "
 		 "%s %s >/dev/null",

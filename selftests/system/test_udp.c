@@ -191,7 +191,7 @@ Test(udp, packet_bytes)
 	line = fact_next(&client, NULL, "sock");
 	cr_assert_not_null(line);
 	sock.cookie = fact_u64(line, "cookie");
-	cr_assert_geq(sl_packets_sweep(world.set, find_packet, &sock), 1);
+	cr_assert_geq(sl_packets_sweep(world.set, 0, find_packet, &sock), 1);
 	expect_owner(&sock.owner, line, "owner");
 	cr_expect_eq(sock.family, AF_PACKET);
 	cr_expect_eq(sock.bytes_sent, fact_u64(line, "sent"), "sent %llu",

@@ -20,7 +20,8 @@ void sl_consume_packets(struct sl_consumer *consumer)
 	__u64 cookie;
 
 	if (!bpf_map_get_next_key(fd, NULL, &cookie))
-		(void)sl_packets_sweep(consumer->set, packet_closed, consumer->stream);
+		(void)sl_packets_sweep(consumer->set, consumer->sandbox, packet_closed,
+				       consumer->stream);
 	consumer->sweep_ms = sl_monotonic_ms() + SL_SWEEP_MS;
 }
 
@@ -36,7 +37,9 @@ static int consumer_refs(void *ctx, sl_ref_fn fn, void *arg)
 /* One that can't be done now is tried again at the next look. */
 static void consume_rows(struct sl_consumer *consumer)
 {
-	const struct sl_sweep_roots roots = { .each = consumer_refs, .ctx = consumer };
+	const struct sl_sweep_roots roots = { .each = consumer_refs,
+					      .ctx = consumer,
+					      .ring = consumer->ring };
 	struct sl_swept swept;
 	int rc;
 
@@ -62,8 +65,12 @@ int sl_consume(struct sl_consumer *consumer)
 	lost = sl_ring_lost(consumer->ring, by_kind);
 	if (lost)
 		sl_event_stream_lost(consumer->stream, lost, by_kind);
+	if (!sl_event_stream_holds(consumer->stream))
+		sl_ring_reported(consumer->ring);
 	if (sl_monotonic_ms() >= consumer->sweep_ms) {
-		consume_rows(consumer);
+		/* Of a set with readers for single sandboxes somebody else takes care. */
+		if (!consumer->sandbox)
+			consume_rows(consumer);
 		sl_consume_packets(consumer);
 	}
 	return 0;

@@ -20,7 +20,8 @@ struct sl_consumer {
 	struct sl_set *set;
 	struct sl_ring *ring;
 	struct sl_event_stream *stream;
-	int64_t sweep_ms; /* CLOCK_MONOTONIC of the next look; 0 at first */
+	unsigned int sandbox; /* whose own ring it is; 0: the set's */
+	int64_t sweep_ms;     /* CLOCK_MONOTONIC of the next look; 0 at first */
 	struct sl_sweep_clock clock;
 };
 

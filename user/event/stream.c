@@ -166,6 +166,10 @@ static int seed_process(const struct sl_process *process, void *arg)
 {
 	struct sl_event_stream *s = arg;
 
+	/* Of others no event will come. */
+	if (s->options.sandbox && s->options.sandbox != process->sandbox)
+		return 0;
+
 	(void)sl_proc_table_seed(s->procs, process);
 	request_digest(s, process->exe, process->key.tgid, false);
 	return 0;
@@ -286,6 +290,11 @@ int sl_event_stream_refs(const struct sl_event_stream *stream, sl_ref_fn fn, voi
 	for (unsigned int i = 0; !ret && i < hold->count; i++)
 		ret = event_refs(&hold->slots[(hold->first + i) % SL_HOLD_MAX].event, fn, arg);
 	return ret;
+}
+
+bool sl_event_stream_holds(const struct sl_event_stream *stream)
+{
+	return stream->hold.count;
 }
 
 static void ignore_answer(unsigned int exe_id, const struct sl_digest *digest, void *arg)

@@ -72,6 +72,9 @@ void sl_event_stream_closed(struct sl_event_stream *stream, const struct sl_sock
  */
 int sl_event_stream_refs(const struct sl_event_stream *stream, sl_ref_fn fn, void *arg);
 
+/* Whether events wait for their turn. */
+bool sl_event_stream_holds(const struct sl_event_stream *stream);
+
 /* Reports a loss, and fills the tables anew. */
 void sl_event_stream_lost(struct sl_event_stream *stream, unsigned long long count,
 			  const unsigned long long by_kind[SL_EVENT_KIND_MAX]);

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include <sluice/event.h>
+
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -207,7 +209,18 @@ static int note_cookie(const struct sl_sock *sock, const struct sl_iter_sock *ho
 	return sl_htab_add(arg, &sock->cookie, NULL) ? 0 : -ENOMEM;
 }
 
-int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg)
+/* By one reader: that of the sandbox's own ring, else that of the set's. */
+static bool is_told_to(const struct sl_set *set, const struct sl_sock *sock, unsigned int reader)
+{
+	__u32 sandbox = sock->owner.sandbox;
+	struct sl_ring_ctl ctl;
+
+	if (bpf_map_lookup_elem(set->maps[SL_MAP_RING_CTL], &sandbox, &ctl) || !ctl.own)
+		sandbox = 0;
+	return sandbox == reader;
+}
+
+int sl_packets_sweep(struct sl_set *set, unsigned int sandbox, sl_sock_fn fn, void *arg)
 {
 	_cleanup_(sl_htab_free) struct sl_htab *held = NULL;
 	int fd = set->maps[SL_MAP_PACKETS], rc, swept = 0;
@@ -226,7 +239,7 @@ int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg)
 		more = !bpf_map_get_next_key(fd, &key, &next);
 		/* One that is younger than the scan may have been missed by it. */
 		if (sl_htab_get(held, &key) || bpf_map_lookup_elem(fd, &key, &sock) ||
-		    sock.since_ns >= started)
+		    sock.since_ns >= started || !is_told_to(set, &sock, sandbox))
 			continue;
 		if (bpf_map_delete_elem(fd, &key))
 			continue;

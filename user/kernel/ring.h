@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Consumer of a set's ring buffer. There is one consumer a set (a lock on the ring's
- * control map says so). Producers wake it only when it said that it sleeps.
+ * Consumer of a ring buffer: the set's, or one of a sandbox's own, to which the sandbox's
+ * events then go instead, so that its reader loses nothing by others, nor they by him. A
+ * ring has one consumer (a lock says so). Producers wake it only when it said that it
+ * sleeps.
  *
  *	loop:	sl_ring_arm(); epoll_wait(sl_ring_fd(), sl_ring_timeout_ms()); sl_ring_drain();
  */
@@ -20,6 +22,21 @@ typedef void (*sl_ring_fn)(const struct sl_event *event, void *arg);
 /* -EBUSY when another process consumes this set's events. */
 int sl_ring_new(struct sl_ring **out, struct sl_set *set, sl_ring_fn fn, void *arg,
 		struct sl_err *err);
+
+/* What a sandbox's own ring is to be. */
+struct sl_ring_own {
+	unsigned int sandbox;
+	unsigned int bytes;  /* a power of two, pages at least */
+	unsigned int events; /* SL_EVENT_BIT of what is wanted */
+};
+
+/*
+ * Makes it and reads it. It goes with sl_ring_free(), or when the sandbox is detached.
+ * -EBUSY: it has a reader.
+ */
+int sl_ring_new_own(struct sl_ring **out, struct sl_set *set, const struct sl_ring_own *own,
+		    sl_ring_fn fn, void *arg, struct sl_err *err);
+
 void sl_ring_free(struct sl_ring **ring);
 
 /* Readable (EPOLLIN) when a producer woke this consumer. Borrowed. */
@@ -34,6 +51,12 @@ int sl_ring_arm(struct sl_ring *ring);
 
 /* Consumes until empty; returns how many records, or -errno. */
 int sl_ring_drain(struct sl_ring *ring);
+
+/*
+ * All that was consumed is done with, what it refers to in the set is not needed any more.
+ * Until it is said, sweeps of others (kernel/sweep.h) remove nothing.
+ */
+void sl_ring_reported(struct sl_ring *ring);
 
 /* Events the kernel side dropped since the last call (also by kind), or 0. */
 unsigned long long sl_ring_lost(struct sl_ring *ring,

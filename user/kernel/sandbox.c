@@ -347,6 +347,7 @@ int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)
 		return sl_err_sys(err, -rc, "'%s'", set->dir);
 	sl_steer_detach(set, id);
 	detach_programs(dir);
+	sl_ring_forget_own(set, id);
 	rc = sl_bpffs_remove(dir, err);
 	if (rc)
 		return rc;

@@ -74,6 +74,7 @@ enum sl_map {
 	SL_MAP_NAMES,
 	SL_MAP_NAMED,
 	SL_MAP_RING,
+	SL_MAP_RINGS,
 	SL_MAP_RING_CTL,
 	SL_MAP_MAX
 };
@@ -93,6 +94,9 @@ struct sl_set_options {
 };
 
 struct sl_set;
+
+/* The size of a ring buffer as it is made. */
+unsigned int sl_set_ring_bytes(const struct sl_set_options *options);
 
 /*
  * Loads the programs, attaches the tracepoints and pins everything below `dir`, which
@@ -206,9 +210,10 @@ int sl_socks_each(struct sl_set *set, sl_sock_fn fn, void *arg);
 /*
  * AF_PACKET sockets that nobody holds any more: calls `fn` with each final record
  * (closed_ns is now) and forgets it. Their close runs no hook, so it must be looked for.
+ * Of `sandbox`, whose ring the caller reads; 0: of those without a ring of their own.
  * Returns how many, or -errno.
  */
-int sl_packets_sweep(struct sl_set *set, sl_sock_fn fn, void *arg);
+int sl_packets_sweep(struct sl_set *set, unsigned int sandbox, sl_sock_fn fn, void *arg);
 
 /* Sockets that were closed lately, in the order of their close. */
 int sl_closed_each(struct sl_set *set, sl_sock_fn fn, void *arg);

@@ -95,9 +95,14 @@ static unsigned int or_default(unsigned int n, unsigned int fallback)
 	return n ? n : fallback;
 }
 
+unsigned int sl_set_ring_bytes(const struct sl_set_options *options)
+{
+	return power_of_two(or_default(options->ring_bytes, RING_BYTES_DEFAULT), 4096);
+}
+
 static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 {
-	unsigned int ring = power_of_two(or_default(o->ring_bytes, RING_BYTES_DEFAULT), 4096);
+	unsigned int ring = sl_set_ring_bytes(o);
 	unsigned int slots = power_of_two(or_default(o->max_closed, SLOTS_DEFAULT), SLOTS_MIN);
 	/* Ids start at 1; index 0 of the counters is what belongs to no sandbox. */
 	unsigned int sandboxes = or_default(o->max_sandboxes, SL_SANDBOX_MAX - 1) + 1;
@@ -113,6 +118,7 @@ static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 	rc = rc ?: RESIZE(counters, sandboxes);
 	rc = rc ?: RESIZE(sandboxes, sandboxes);
 	rc = rc ?: RESIZE(cgroups, sandboxes);
+	rc = rc ?: (RESIZE(rings, sandboxes) ?: RESIZE(ring_ctl, sandboxes));
 	if (o->max_procs)
 		rc = rc ?: RESIZE(procs, o->max_procs);
 	if (skel->rodata->owners_by_key)

@@ -86,6 +86,20 @@ int sl_libbpf_log(enum libbpf_print_level level, const char *fmt, va_list args)
 /* "<dir>/sandbox/<id>", the pins of one sandbox. 0 or -ENAMETOOLONG. */
 int sl_sandbox_dir(char out[PATH_MAX], const struct sl_set *set, unsigned int id);
 
+/* The lock of whoever reads a ring, 0: the set's. -EBUSY: somebody does. */
+int sl_ring_lock(int *out, const struct sl_set *set, unsigned int sandbox);
+
+/* Takes a sandbox's own ring away, if it has one: its reader, or who detaches the sandbox. */
+void sl_ring_forget_own(const struct sl_set *set, unsigned int sandbox);
+
+struct sl_ring;
+
+/*
+ * 1 when a reader of any ring but `mine` (may be NULL) has not reported yet all that came
+ * before `time_ns`, 0 when none, or -errno.
+ */
+int sl_rings_behind(const struct sl_set *set, const struct sl_ring *mine, __u64 time_ns);
+
 /* bpf(2)'s look-up: 0 or -errno. */
 int sl_map_lookup(int fd, const void *key, void *value);
 

@@ -78,6 +78,7 @@ static const char *const map_names[] = {
 	[SL_MAP_NAMES] = "names",
 	[SL_MAP_NAMED] = "named",
 	[SL_MAP_RING] = "ring",
+	[SL_MAP_RINGS] = "rings",
 	[SL_MAP_RING_CTL] = "ring_ctl",
 };
 _Static_assert(ARRAY_SIZE(map_names) == SL_MAP_MAX, "a name for every map");

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
@@ -11,6 +12,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "kernel/set_private.h"
 #include "kernel/sweep_private.h"
 
@@ -18,6 +20,10 @@
 #define SCANS 2
 
 #define DUE_SHARE 8
+
+/* How long readers that are awake get for what they have in hand: they look every 5 ms. */
+#define READER_ROUNDS 10
+#define READER_MS 5
 
 /* What a row of either kind has in common, so that one code removes both. */
 struct kind {
@@ -247,7 +253,20 @@ static void delete_grants(struct sweep *s)
 	}
 }
 
-static int remove_unused(struct sweep *s, struct sl_swept *out)
+/* Events that were made before refer to rows by number: who reads them looks these up. */
+static int wait_for_readers(const struct sweep *s, const struct sl_ring *mine)
+{
+	__u64 now = sl_boottime_ns();
+	int rc = sl_rings_behind(s->set, mine, now);
+
+	for (int i = 0; rc == 1 && i < READER_ROUNDS; i++) {
+		poll(NULL, 0, READER_MS);
+		rc = sl_rings_behind(s->set, mine, now);
+	}
+	return rc == 1 ? -EAGAIN : rc;
+}
+
+static int remove_unused(struct sweep *s, const struct sl_ring *mine, struct sl_swept *out)
 {
 	int rc;
 
@@ -255,6 +274,7 @@ static int remove_unused(struct sweep *s, struct sl_swept *out)
 	unindex(s, &exe_kind, &s->exes);
 	/* Rows that a failure leaves without an index are the next sweep's. */
 	rc = sl_grace_period();
+	rc = rc ?: wait_for_readers(s, mine);
 	if (rc)
 		return rc;
 	out->lineages = delete_rows(s, &lineage_kind, &s->lineages);
@@ -296,7 +316,7 @@ int sl_sweep(struct sl_set *set, const struct sl_sweep_roots *roots, struct sl_s
 	for (int i = 0; !rc && i < SCANS; i++)
 		rc = scan(s, roots, i == 0);
 	if (!rc && (s->exes.count || s->lineages.count))
-		rc = remove_unused(s, &swept);
+		rc = remove_unused(s, roots ? roots->ring : NULL, &swept);
 	if (!rc)
 		*out = swept;
 	return rc;

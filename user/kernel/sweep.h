@@ -15,12 +15,15 @@
  * 2. Nothing is removed from the maps of rows before it has gone from its index and every
  *    program that may have found it there has ended (a grace period of RCU, by membarrier).
  *    A row that was taken meanwhile goes back to the index.
- * 3. A recorded socket that no descriptor leads to (waiting in an accept queue, in flight in
+ * 3. What a reader of events has not reported yet refers to rows, too: with one that has
+ *    something in hand, or unread, nothing is removed. The caller's own are roots.
+ * 4. A recorded socket that no descriptor leads to (waiting in an accept queue, in flight in
  *    a message) is not seen, but it is counted: with one of them nothing is removed.
  */
 #ifndef SLUICE_USER_SWEEP_H
 #define SLUICE_USER_SWEEP_H
 
+#include "kernel/ring.h"
 #include "kernel/set.h"
 
 /* Ids that something refers to; 0 is none. -ENOMEM ends the sweep. */
@@ -36,6 +39,7 @@ int sl_sandbox_refs(struct sl_set *set, unsigned int sandbox, sl_ref_fn fn, void
 struct sl_sweep_roots {
 	int (*each)(void *ctx, sl_ref_fn fn, void *arg);
 	void *ctx;
+	const struct sl_ring *ring; /* that the caller reads; NULL: none */
 };
 
 struct sl_swept {
@@ -44,8 +48,9 @@ struct sl_swept {
 };
 
 /*
- * -EBUSY: another process sweeps this set. -EAGAIN: there are sockets that can't be seen
- * now (invariant 3), or more were closed meanwhile than the ring of closed ones holds.
+ * -EBUSY: another process sweeps this set. -EAGAIN: a reader is behind (invariant 3), there
+ * are sockets that can't be seen now (invariant 4), or more were closed meanwhile than the
+ * ring of closed ones holds.
  * -EOPNOTSUPP: no grace period can be had (membarrier(2), with nohz_full). -ENOMEM, or
  * what reading the set returned. *out is filled on success only.
  */
