@@ -14,6 +14,7 @@
 #include "broker/caps.h"
 #include "cli/command.h"
 #include "kernel/feature.h"
+#include "kernel/shared.h"
 
 #define RESTART_MAX_MS 5000
 /* How long the loop of a worker may stand still, unless systemd says so; at least. */
@@ -72,19 +73,6 @@ static unsigned int hung_ms(void)
 	return watchdog_ms < HUNG_MIN_MS ? HUNG_MIN_MS : watchdog_ms;
 }
 
-/* A set that is there must be one that this program can go on with. */
-static int check_set(const char *dir, struct sl_err *err)
-{
-	struct sl_set *set = NULL;
-	int ret = sl_set_open(&set, dir, err);
-
-	sl_set_free(&set);
-	if (ret != -ENOENT)
-		return ret;
-	*err = (struct sl_err){ 0 };
-	return 0;
-}
-
 static int keep(struct sl_agent_options *wanted, struct sl_err *err)
 {
 	const struct sl_keeper_options keeper = {
@@ -133,11 +121,14 @@ static int run(struct sl_cli *cli, const void *values, int argc, char **argv)
 	if (ret)
 		return ret;
 	wanted.listener = place.listener;
-	ret = check_set(cli->set_dir, &cli->err);
+	/* One that is there has to be of this schema; loading takes a while, attaching need not. */
+	ret = sl_shared_make(cli->set_dir, NULL, &cli->err);
 	/* From here on, of the keeper and its workers: nothing is mounted or made any more. */
 	ret = ret ?: sl_caps_keep(sl_caps_mediating(), &cli->err);
 	ret = ret ?: keep(&wanted, &cli->err);
 	sl_place_leave(&place);
+	/* Without sandboxes nobody needs it; what goes wrong here is the next agent's to tell. */
+	(void)sl_shared_drop(cli->set_dir, NULL);
 	if (!ret)
 		sl_log_notice("ended; what is attached stays, and its policies in force");
 	return ret;

@@ -16,6 +16,7 @@
 #include "base/escape.h"
 #include "kernel/bpffs.h"
 #include "kernel/set.h"
+#include "kernel/shared.h"
 
 #define BACKLOG 512
 
@@ -97,7 +98,7 @@ static int take_set_lock(struct sl_place *place, struct sl_err *err)
 		sl_err_set(err, EINVAL, "'%.80s' names no directory below " SL_BPFFS, dir);
 		return sl_err_hint(err, "the default is " SL_SET_DEFAULT);
 	}
-	if (snprintf(place->mark, sizeof(place->mark), "%s-agent", dir) >= (int)sizeof(place->mark))
+	if (sl_shared_mark(place->mark, dir))
 		return sl_err_sys(err, ENAMETOOLONG, "'%.80s'", dir);
 	ret = sl_bpffs_mount(err);
 	for (int i = 0; !ret && i < LOCK_TRIES; i++) {

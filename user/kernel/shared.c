@@ -81,9 +81,8 @@ static int lock_parent(int *out, const char *dir, bool create, struct sl_err *er
 	return sl_err_set(err, EBUSY, "'%s' is removed as often as it is made", parent);
 }
 
-/* Whether a set has what was asked for: its sizes can't be changed any more. */
-static int check_sizes(const struct sl_set *set, const struct sl_set_options *options,
-		       struct sl_err *err)
+int sl_shared_check(const struct sl_set *set, const struct sl_set_options *options,
+		    struct sl_err *err)
 {
 	const struct {
 		enum sl_map map;
@@ -128,7 +127,7 @@ static int open_or_create(struct sl_set **out, const char *dir,
 	int rc = sl_set_open(out, dir, err);
 
 	if (!rc) {
-		rc = options ? check_sizes(*out, options, err) : 0;
+		rc = options ? sl_shared_check(*out, options, err) : 0;
 		if (rc)
 			sl_set_free(out);
 		return rc;
@@ -156,6 +155,18 @@ static int stop(const struct sl_sandbox *sandbox, void *arg)
 	return 1;
 }
 
+/* An agent keeps its set, whoever attaches or detaches: see sl_shared_mark(). */
+static bool is_kept(const char *dir)
+{
+	_cleanup_fd_ int fd = -1;
+	char mark[PATH_MAX];
+
+	if (sl_shared_mark(mark, dir))
+		return false;
+	fd = open(mark, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
 /* Removes the set when no sandbox is left in it. */
 static int destroy_if_empty(struct sl_set *set, const char *dir, struct sl_err *err)
 {
@@ -163,7 +174,30 @@ static int destroy_if_empty(struct sl_set *set, const char *dir, struct sl_err *
 
 	if (rc < 0)
 		return sl_err_sys(err, -rc, "can't read the sandboxes of '%s'", dir);
-	return rc ? 0 : sl_set_destroy(dir, err);
+	return rc || is_kept(dir) ? 0 : sl_set_destroy(dir, err);
+}
+
+int sl_shared_mark(char out[PATH_MAX], const char *dir)
+{
+	return snprintf(out, PATH_MAX, "%s-agent", dir) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+int sl_shared_make(const char *dir, const struct sl_set_options *options, struct sl_err *err)
+{
+	_cleanup_(sl_set_free) struct sl_set *set = NULL;
+	_cleanup_fd_ int lock = -1;
+	int rc = lock_parent(&lock, dir, true, err);
+
+	return rc ? rc : open_or_create(&set, dir, options, err);
+}
+
+int sl_shared_drop(const char *dir, struct sl_err *err)
+{
+	_cleanup_(sl_set_free) struct sl_set *set = NULL;
+	_cleanup_fd_ int lock = -1;
+	int rc = sl_shared_lock(&set, &lock, dir, err);
+
+	return rc ? rc : destroy_if_empty(set, dir, err);
 }
 
 int sl_shared_attach(const char *dir, const char *path, const char *name,
