@@ -107,8 +107,17 @@ enum sl_runtime_state sl_runtime_state(const struct sl_runtime *rt);
 
 enum sl_mode { SL_MODE_DEFAULT, SL_MODE_OBSERVE, SL_MODE_AUDIT, SL_MODE_ENFORCE };
 enum sl_hold_calls { SL_HOLD_AUTO, SL_HOLD_AT_EXEC, SL_HOLD_AT_CONNECT };
-/* What becomes of a workload whose session ended. By default it stays frozen. */
-enum sl_end { SL_END_DEFAULT, SL_END_STAY_FROZEN, SL_END_GO_ON, SL_END_BE_KILLED };
+/*
+ * What becomes of a workload whose session ended. By default it stays frozen. REMOVED: it is
+ * killed, and the sandbox with its cgroup goes as well.
+ */
+enum sl_end {
+	SL_END_DEFAULT,
+	SL_END_STAY_FROZEN,
+	SL_END_GO_ON,
+	SL_END_BE_KILLED,
+	SL_END_BE_REMOVED
+};
 /* What becomes of processes that are left when a sandbox is detached. */
 enum sl_detach { SL_DETACH_REFUSE, SL_DETACH_KILL, SL_DETACH_RELEASE };
 
@@ -125,20 +134,23 @@ enum sl_plan {
 int sl_runtime_plan(struct sl_runtime *rt, const char *policy, const char *policy_name,
 		    enum sl_hold_calls hold, unsigned int *plan);
 
+#define SL_SILENCE_NEVER UINT32_MAX
+
 struct sl_runtime_attach {
 	size_t size;
 	const char *cgroup; /* an absolute path, or */
 	int cgroup_fd;      /* its directory, open; -1 */
 	const char *name;   /* of the sandbox; NULL: the cgroup's */
-	const char *policy; /* its text */
+	const char *policy; /* its text; NULL: none, with SL_MODE_OBSERVE alone */
 	/* For messages; an absolute path is read again when the agent reloads. NULL: none. */
 	const char *policy_name;
 	int listener_fd;   /* from a gate; -1: nothing can be held */
 	unsigned int plan; /* what the listener's filter was made for */
 	enum sl_mode mode;
-	unsigned int silence_ms; /* nothing heard for so long is a loss; 0: 10,000 */
-	unsigned int grace_ms;   /* a loss for so long is the end; 0: 60,000 */
-	bool run_on_loss;        /* not frozen until the recovery */
+	/* Nothing heard for so long is a loss; 0: 10,000. NEVER: only the connection's end is. */
+	unsigned int silence_ms;
+	unsigned int grace_ms; /* a loss for so long is the end; 0: 60,000 */
+	bool run_on_loss;      /* not frozen until the recovery */
 	enum sl_end end;
 	/* A process whose mount namespace the policy's paths mean; 0: they mean the agent's. */
 	pid_t mounts_of;

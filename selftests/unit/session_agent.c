@@ -126,7 +126,8 @@ void agent_check(unsigned int i)
 		cr_assert_neq(record->reason[0], '\0', "reason");
 		cr_assert(client->saved_end, "the end is not stored");
 	}
-	if (state == SL_RECORD_ENDED && record->end == SL_SESSION_END_KILL) {
+	if (state == SL_RECORD_ENDED &&
+	    (record->end == SL_SESSION_END_KILL || record->end == SL_SESSION_END_REMOVE)) {
 		cr_assert(client->dead);
 		return;
 	}

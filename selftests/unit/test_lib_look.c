@@ -228,7 +228,7 @@ Test(lib_look, arguments)
 	EXPECT(bad.name = "\xc3", -EILSEQ);
 	EXPECT(bad.plan = 1 << 5, -EINVAL);
 	EXPECT(bad.mode = 4, -EINVAL);
-	EXPECT(bad.end = 4, -EINVAL);
+	EXPECT(bad.end = 5, -EINVAL);
 	EXPECT(bad.listener_fd = 12345, -EBADF);
 	cr_expect_eq(sl_runtime_plan(rt, "p", NULL, 3, &plan), -EINVAL);
 	cr_expect_eq(plan, 99);

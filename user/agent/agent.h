@@ -69,7 +69,8 @@ struct sl_box {
 	bool frozen;           /* cgroup.freeze was written */
 	unsigned int changing; /* jobs that load a policy */
 	bool leaving;          /* is being detached */
-	bool unsaved;          /* it could not be stored: again at the next tick */
+	bool unsaved;          /* it could not be stored, or was put off: at the next tick */
+	bool attaching;        /* is stored once, when all is noted */
 	struct sl_conditions conditions;
 };
 
@@ -92,7 +93,6 @@ struct sl_agent {
 	struct sl_sweep_clock sweep;
 	bool sweeping; /* a job does */
 	bool stop;
-	bool save_later; /* sl_agent_save() does nothing: somebody saves once for all */
 	/* Any thread, by sl_agent_set(): the set, NULL: not open. */
 	pthread_mutex_t set_lock;
 	struct sl_agent_set *set;
@@ -218,6 +218,11 @@ void sl_agent_gone_look(struct sl_agent *agent);
 void sl_agent_reload(struct sl_agent *agent, unsigned int row, bool from_file);
 /* Looks the names of policies up again that are due; returns when the next one is, or -1. */
 int64_t sl_agent_refresh(struct sl_agent *agent, int64_t now_ms);
+
+/* --- detach.c --- */
+
+/* Detaches the sandboxes of sessions of which nothing is to stay, once they are over. */
+void sl_agent_remove_ended(struct sl_agent *agent);
 
 /* --- sweep.c --- */
 

@@ -23,6 +23,7 @@
 static const char *const mode_words[] = { "observe", "audit", "enforce" };
 static const enum sl_guard_mode modes[] = { SL_GUARD_OBSERVE, SL_GUARD_AUDIT, SL_GUARD_ENFORCE,
 					    SL_GUARD_MODE_MAX };
+#define MODE_OBSERVE 0
 static const char *const hold_words[] = { "exec", "connect" };
 _Static_assert(SL_RUN_HOLD_CONNECT == SL_RUN_HOLD_EXEC + 1, "in this order");
 
@@ -50,13 +51,16 @@ struct params {
 
 #define NO_FD UINT64_MAX
 
+/* In place of a policy that was not given: in mode observe it denies nothing. */
+static const char observing[] = "version: 1\n";
+
 static const struct sl_param params[] = {
 	SL_PARAM(STRING, struct params, key, .max = 2 * SL_SESSION_KEY),
 	SL_PARAM(UINT, struct params, epoch),
 	SL_PARAM(STRING, struct params, cgroup, .optional = true),
 	SL_PARAM(UINT, struct params, cgroup_fd, .optional = true, .max = SL_FDS_MAX - 1),
 	SL_PARAM(STRING, struct params, name, .optional = true, .max = SL_SANDBOX_NAME_MAX - 1),
-	SL_PARAM(STRING, struct params, policy, .max = SL_POLICY_FILE_MAX),
+	SL_PARAM(STRING, struct params, policy, .optional = true, .max = SL_POLICY_FILE_MAX),
 	SL_PARAM(STRING, struct params, policy_name, .optional = true),
 	SL_PARAM(UINT, struct params, listener_fd, .optional = true, .max = SL_FDS_MAX - 1),
 	SL_PARAM(UINT, struct params, mounts_of, .optional = true, .max = INT_MAX),
@@ -165,16 +169,16 @@ static void reply(struct sl_agent *agent, struct sl_request *request, unsigned i
 static void succeed(struct attach *a, struct sl_request *request)
 {
 	struct sl_agent *agent = a->agent;
+	struct sl_box *box = agent->boxes[a->row];
 	struct sl_step step;
 
-	/* The loop waits for the disk each time that something is stored. */
-	agent->save_later = true;
+	box->attaching = true;
 	sl_agent_box_use(agent, a->row, TAKE_PTR(a->load.use), a->load.policy_id);
 	sl_session_attached(agent->sessions, a->row, a->sandbox, sl_monotonic_ms(), &step);
 	sl_record_set_policy(agent->records, a->row, a->load.path, a->load.sha256);
 	sl_agent_do(agent, &step);
 	(void)sl_agent_enforced(agent, a->row);
-	agent->save_later = false;
+	box->attaching = box->unsaved = false;
 	sl_agent_save(agent, a->row);
 	if (request)
 		reply(agent, request, a->row);
@@ -268,11 +272,22 @@ static int check_name(struct attach *a)
 			  "name: printable bytes are expected, no number, no '/', no '\\'");
 }
 
+static int check_policy(struct attach *a)
+{
+	if (a->read.policy)
+		return 0;
+	/* Forgotten is not meant. */
+	if (a->options.mode != MODE_OBSERVE)
+		return sl_err_set(&a->err, EINVAL, "without a policy the mode is to be `observe`");
+	a->read.policy = observing;
+	return 0;
+}
+
 /* What the record and the job need, of what was asked for. */
 static int fill(struct attach *a, struct sl_request *request, uint32_t version)
 {
 	enum sl_run_hold hold = (enum sl_run_hold)(SL_RUN_HOLD_EXEC + a->options.hold);
-	int ret = check_name(a);
+	int ret = check_name(a) ?: check_policy(a);
 
 	ret = ret ?: find_cgroup(a, request);
 	ret = ret ?: take_listener(a, request);
@@ -297,6 +312,7 @@ static int fill(struct attach *a, struct sl_request *request, uint32_t version)
 		.text = a->read.policy,
 		.name = a->read.policy_name ?: "the policy",
 		.len = strlen(a->read.policy),
+		.quiet = a->read.policy == observing,
 		.holder = a->listener < 0 ? SL_GUARD_HOLDS_NOTHING : sl_run_holder(hold),
 		.mode = modes[a->options.mode],
 	};

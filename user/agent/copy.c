@@ -80,7 +80,7 @@ static int write_all(int fd, const char *text, size_t len)
 		text += n;
 		len -= (size_t)n;
 	}
-	return fsync(fd) ? -errno : 0;
+	return 0;
 }
 
 int sl_copies_write(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
@@ -106,7 +106,7 @@ int sl_copies_name(const struct sl_copies *copies, const uint8_t key[SL_SESSION_
 
 	name_of(from, key, 0);
 	name_of(to, key, policy_id);
-	if (renameat(copies->dir, from, copies->dir, to) || fsync(copies->dir))
+	if (renameat(copies->dir, from, copies->dir, to))
 		return -errno;
 	return 0;
 }

@@ -27,7 +27,10 @@ struct sl_copies;
 int sl_copies_open(struct sl_copies **out, const char *state_dir, struct sl_err *err);
 void sl_copies_free(struct sl_copies **copies);
 
-/* Writes KEY.tmp, synced to the disk. */
+/*
+ * Writes KEY.tmp; not synced to the disk, since the sandbox that needs it does not outlive the
+ * host either.
+ */
 int sl_copies_write(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
 		    const char *text, size_t len, struct sl_err *err);
 

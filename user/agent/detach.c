@@ -25,7 +25,8 @@ struct detach {
 	uint64_t conn; /* 0: nobody has asked */
 	unsigned int row, sandbox;
 	char cgroup[PATH_MAX];
-	bool there; /* the cgroup is the one that was attached */
+	bool there;  /* the cgroup is the one that was attached */
+	bool remove; /* it goes as well */
 	enum running running;
 	uint64_t cgroup_id;
 	struct sl_err err;
@@ -45,6 +46,8 @@ static int empty(struct detach *d)
 {
 	int64_t end_ms = sl_monotonic_ms() + KILL_MS;
 
+	if (d->there && d->remove)
+		(void)sl_cgroup_destroy(d->cgroup, KILL_MS);
 	if (!d->there || d->running == RUNNING_RELEASE || !populated(d))
 		return 0;
 	if (d->running == RUNNING_REFUSE) {
@@ -209,4 +212,44 @@ void sl_method_detach(struct sl_request *request, void *ctx)
 	}
 	agent->boxes[row]->leaving = true;
 	sl_work_add(agent->work, &d->job);
+}
+
+/* Nobody is there who would come back, nor anything that is to be kept until he does. */
+static void end_gone(struct sl_agent *agent, unsigned int row)
+{
+	const struct sl_record *record = sl_record_at(agent->records, row);
+	enum sl_record_state state = sl_record_state(agent->records, row);
+	_cleanup_fd_ int cgroup = -1;
+	struct sl_step step;
+
+	if (record->options.end != SL_SESSION_END_REMOVE || agent->boxes[row]->leaving ||
+	    (state != SL_RECORD_LIVE && state != SL_RECORD_LOST) ||
+	    sl_session_connected(agent->sessions, row))
+		return;
+	cgroup = sl_agent_cgroup(record);
+	if (cgroup < 0 && !sl_session_end(agent->sessions, row, SL_SESSION_END_REMOVE,
+					  "its cgroup was removed", &step))
+		sl_agent_do(agent, &step);
+}
+
+void sl_agent_remove_ended(struct sl_agent *agent)
+{
+	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);)
+		end_gone(agent, row);
+	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);) {
+		const struct sl_record *record = sl_record_at(agent->records, row);
+		struct detach *d;
+
+		if (sl_record_state(agent->records, row) != SL_RECORD_ENDED ||
+		    record->end != SL_SESSION_END_REMOVE || agent->boxes[row]->leaving)
+			continue;
+		d = detach_new(agent, row, 0, RUNNING_KILL);
+		/* Without memory: at the next tick. */
+		if (!d)
+			return;
+		sl_log_notice("sandbox %u goes: %s", record->sandbox, record->reason);
+		d->remove = true;
+		agent->boxes[row]->leaving = true;
+		sl_work_add(agent->work, &d->job);
+	}
 }

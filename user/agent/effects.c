@@ -131,8 +131,11 @@ void sl_agent_save(struct sl_agent *agent, unsigned int row)
 	struct sl_err err = { 0 };
 	bool failed;
 
-	if (agent->save_later)
+	/* Of one that goes nothing is to be found later; if it stays after all, the tick stores it. */
+	if (box->leaving || box->attaching) {
+		box->unsaved = true;
 		return;
+	}
 	failed = save(agent, row, &err);
 	/* Said once, until it works again. */
 	if (failed && !box->unsaved)

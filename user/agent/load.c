@@ -27,6 +27,7 @@ int sl_load_open(struct sl_load *load, struct sl_err *err)
 		.text = load->text,
 		.len = load->len,
 		.holder = load->holder,
+		.quiet = load->quiet,
 		.ready = on_ready,
 		.arg = load,
 	};

@@ -21,6 +21,7 @@ struct sl_load {
 	uint8_t key[SL_SESSION_KEY];
 	const char *text, *name; /* borrowed */
 	size_t len;
+	bool quiet; /* nobody is told what the policy lacks */
 	enum sl_guard_holder holder;
 	enum sl_guard_mode mode; /* SL_GUARD_MODE_MAX: as before, at first as the policy says */
 	/* Of load_into: */

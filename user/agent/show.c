@@ -17,7 +17,7 @@ static const char *const wanted_words[] = { "running", "frozen", "dead" };
 struct session_view {
 	uint32_t sandbox;
 	uint64_t cgroup_id, epoch, dropped;
-	const char *cgroup, *mode, *policy, *cause, *reason, *reason_time;
+	const char *set, *cgroup, *mode, *policy, *cause, *reason, *reason_time;
 	enum sl_record_state state;
 	enum sl_session_wanted wanted;
 	enum sl_session_end end;
@@ -29,6 +29,7 @@ struct session_view {
 
 static const struct sl_field session_fields[] = {
 	SL_FIELD_ID(struct session_view, sandbox, NULL),
+	SL_FIELD_TEXT(struct session_view, set, NULL),
 	SL_FIELD_TEXT(struct session_view, cgroup, NULL),
 	SL_FIELD_ID(struct session_view, cgroup_id, NULL),
 	SL_FIELD_ENUM(struct session_view, state, NULL, sl_record_state_names),
@@ -62,6 +63,7 @@ static void fill_record(struct session_view *view, const struct sl_agent *agent,
 
 	*view = (struct session_view){
 		.sandbox = record->sandbox,
+		.set = agent->options->set_dir,
 		.cgroup = record->cgroup,
 		.cgroup_id = record->cgroup_id,
 		.state = sl_record_state(records, row),

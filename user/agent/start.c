@@ -220,7 +220,10 @@ static void end_lost(struct sl_agent *agent, unsigned int row)
 	if (!sl_agent_set(agent, &set, NULL) &&
 	    sl_agent_sandbox(set->set, record->sandbox, record->cgroup_id))
 		return;
-	if (!sl_session_end(agent->sessions, row, SL_SESSION_END_CONTINUE,
+	/* Of one that was to go with its session nothing is to stay. */
+	if (!sl_session_end(agent->sessions, row,
+			    record->options.end == SL_SESSION_END_REMOVE ? SL_SESSION_END_REMOVE
+									 : SL_SESSION_END_CONTINUE,
 			    "its sandbox was gone when the agent was started: the host was "
 			    "restarted, or it was detached",
 			    &step))

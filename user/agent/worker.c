@@ -50,11 +50,12 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 	sl_held_tick(agent->held);
 	log_decisions(agent);
 	sl_agent_save_again(agent);
-	sl_agent_sweep(agent);
+	sl_agent_remove_ended(agent);
 	if (now_ms < agent->look_ms)
 		return;
 	/* Somebody may have detached one, or put another cgroup or policy in its place. */
 	agent->look_ms = now_ms + LOOK_MS;
+	sl_agent_sweep(agent);
 	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);)
 		(void)sl_agent_enforced(agent, row);
 	sl_agent_gone_look(agent);

@@ -306,7 +306,8 @@ static int64_t beat_at(const struct sl_runtime *rt)
 
 static bool has_beat(const struct sl_runtime *rt)
 {
-	return rt->phase == MACHINE_UP && rt->state == SL_RUNTIME_LIVE && !rt->watch;
+	return rt->phase == MACHINE_UP && rt->state == SL_RUNTIME_LIVE && !rt->watch &&
+	       rt->silence_ms;
 }
 
 static bool time_step(struct sl_runtime *rt)

@@ -66,8 +66,8 @@ struct sl_runtime {
 	struct sl_fds fds;       /* that go with it */
 	char token[SL_RUNTIME_TOKEN_LEN + 1];
 	char sandbox[32];
-	uint64_t epoch; /* the greatest that was sent */
-	unsigned int silence_ms;
+	uint64_t epoch;          /* the greatest that was sent */
+	unsigned int silence_ms; /* 0: never */
 
 	/* The watch. */
 	sl_runtime_watch_fn *watch;

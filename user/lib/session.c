@@ -19,7 +19,7 @@
 
 /* Words of the interface, by the enums of the public header; NULL says nothing. */
 static const char *const mode_words[] = { NULL, "observe", "audit", "enforce" };
-static const char *const end_words[] = { NULL, "frozen", "continue", "kill" };
+static const char *const end_words[] = { NULL, "frozen", "continue", "kill", "remove" };
 static const char *const hold_words[] = { "auto", "exec", "connect" };
 static const char *const detach_words[] = { "refuse", "kill", "release" };
 static const char *const status_words[] = { "Unknown", "True", "False" };
@@ -101,6 +101,12 @@ int sl_runtime_plan(struct sl_runtime *rt, const char *policy, const char *polic
 
 /* --- attach --- */
 
+/* As the interface has it: 0 is never. */
+static unsigned int silence_of(unsigned int silence_ms)
+{
+	return silence_ms == SL_SILENCE_NEVER ? 0 : silence_ms ?: SILENCE_MS;
+}
+
 static int ask_options(struct json_object *json, const struct sl_runtime_attach *a)
 {
 	struct json_object *options = json_object_new_object();
@@ -111,7 +117,7 @@ static int ask_options(struct json_object *json, const struct sl_runtime_attach 
 	ret = ret ?: ask_text(options, "hold", a->plan & SL_PLAN_CONNECT ? "connect" : NULL);
 	ret = ret
 		      ?: sl_json_add(options, "silence_ms",
-				     json_object_new_int64(a->silence_ms ?: SILENCE_MS));
+				     json_object_new_int64(silence_of(a->silence_ms)));
 	if (!ret && a->grace_ms)
 		ret = sl_json_add(options, "grace_ms", json_object_new_int64(a->grace_ms));
 	if (!ret && a->run_on_loss)
@@ -150,6 +156,9 @@ static int ask_attach(struct json_object *json, const struct sl_runtime_attach *
 	if (!ret && a->mounts_of)
 		ret = sl_json_add(json, "mounts_of", json_object_new_int(a->mounts_of));
 	ret = ret ?: ask_options(json, a);
+	/* Forgotten is not meant: who wants none says that it is to be observed. */
+	if (!ret && !a->policy && a->mode == SL_MODE_OBSERVE)
+		return check_size(json);
 	return ret ?: ask_policy(json, a->policy, a->policy_name);
 }
 
@@ -192,7 +201,7 @@ int sl_runtime_attach(struct sl_runtime *rt, const struct sl_runtime_attach *att
 	machine_run(rt);
 	rt->ask = json;
 	rt->fds = copies;
-	rt->silence_ms = attach->silence_ms ?: SILENCE_MS;
+	rt->silence_ms = silence_of(attach->silence_ms);
 	rt->epoch = 0;
 	rt->token[0] = rt->sandbox[0] = '\0';
 	rt->state = SL_RUNTIME_ATTACHING;
@@ -214,7 +223,7 @@ int sl_runtime_resume(struct sl_runtime *rt, const char *token, unsigned int sil
 		return sl_err_set(&rt->err, EINVAL, "a token is %d hexadecimal digits",
 				  SL_RUNTIME_TOKEN_LEN);
 	strcpy(rt->token, token);
-	rt->silence_ms = silence_ms ?: SILENCE_MS;
+	rt->silence_ms = silence_of(silence_ms);
 	/* The agent tells what is above; it is not the client that counts from here. */
 	rt->epoch = 0;
 	rt->state = SL_RUNTIME_LOST;

@@ -66,7 +66,7 @@ static int try_recover(struct sl_sessions *sessions, uint64_t conn, uint64_t epo
 	if (displaced && displaced != conn)
 		sl_step_add(step, SL_EFFECT_CLOSE)->conn = displaced;
 	sl_record_recover(sessions->records, step->row, epoch);
-	sl_session_deadline(local, now_ms, record->options.silence_ms);
+	sl_session_silence(local, now_ms, record, true);
 	sl_session_settle(sessions, step, true);
 	sl_step_add(step, SL_EFFECT_TELL);
 	answer(step, sessions->records, SL_ANSWER_RECOVERED);
@@ -85,7 +85,7 @@ static int prepare_error(struct sl_err *err, int ret)
 	case -EINVAL:
 		return sl_err_set(
 			err, EINVAL,
-			"silence_ms is %d to %u, grace_ms %u at most, an epoch at least 1",
+			"silence_ms is 0 or %d to %u, grace_ms %u at most, an epoch at least 1",
 			SL_SILENCE_MIN_MS, SL_SILENCE_MAX_MS, SL_GRACE_MAX_MS);
 	default:
 		return sl_err_sys(err, -ret, "can't make a token");
@@ -126,8 +126,8 @@ int sl_session_attached(struct sl_sessions *sessions, unsigned int row, uint32_t
 	sl_step_begin(step, row);
 	if (ret)
 		return ret;
-	sl_session_deadline(&sessions->locals[row], now_ms,
-			    sl_record_at(sessions->records, row)->options.silence_ms);
+	sl_session_silence(&sessions->locals[row], now_ms, sl_record_at(sessions->records, row),
+			   true);
 	answer(step, sessions->records, SL_ANSWER_NEW);
 	/* Before the answer: a client that has the token can come back for it. */
 	sl_step_add(step, SL_EFFECT_SAVE);

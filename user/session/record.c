@@ -34,6 +34,7 @@ const char *const sl_session_end_names[] = {
 	[SL_SESSION_END_FROZEN] = "frozen",
 	[SL_SESSION_END_CONTINUE] = "continue",
 	[SL_SESSION_END_KILL] = "kill",
+	[SL_SESSION_END_REMOVE] = "remove",
 };
 
 static size_t rows_at(unsigned int count)
@@ -192,7 +193,7 @@ static bool fits(const char *text, size_t size)
 
 static bool sane(const struct sl_session_options *options)
 {
-	return options->silence_ms >= SL_SILENCE_MIN_MS &&
+	return (!options->silence_ms || options->silence_ms >= SL_SILENCE_MIN_MS) &&
 	       options->silence_ms <= SL_SILENCE_MAX_MS && options->grace_ms <= SL_GRACE_MAX_MS &&
 	       options->end < SL_SESSION_END_MAX;
 }

@@ -50,6 +50,7 @@ enum sl_session_end {
 	SL_SESSION_END_FROZEN,
 	SL_SESSION_END_CONTINUE, /* under its last policy */
 	SL_SESSION_END_KILL,
+	SL_SESSION_END_REMOVE, /* killed, and the sandbox and its cgroup go as well */
 	SL_SESSION_END_MAX
 };
 
@@ -64,7 +65,7 @@ struct sl_session_policy {
 
 struct sl_session_options {
 	bool freeze_on_loss;
-	uint32_t silence_ms; /* nothing heard for so long is a loss */
+	uint32_t silence_ms; /* nothing heard for so long is a loss; 0: nothing is one by itself */
 	uint32_t grace_ms;   /* a loss for so long is the end */
 	enum sl_session_end end;
 };

@@ -70,6 +70,14 @@ void sl_session_deadline(struct sl_session_local *local, int64_t now_ms, uint32_
 	local->extended = false;
 }
 
+void sl_session_silence(struct sl_session_local *local, int64_t now_ms,
+			const struct sl_record *record, bool connected)
+{
+	sl_session_deadline(local, now_ms, record->options.silence_ms ?: SL_SILENCE_MAX_MS);
+	if (connected && !record->options.silence_ms)
+		local->deadline_ms = -1;
+}
+
 void sl_session_drop(struct sl_sessions *sessions, unsigned int row)
 {
 	struct sl_session_local *local = &sessions->locals[row];
@@ -90,7 +98,8 @@ enum sl_session_wanted sl_session_wanted(const struct sl_record_table *records, 
 	const struct sl_record *record = sl_record_at(records, row);
 	bool frozen = sl_record_freeze_asked(records, row);
 
-	if (state == SL_RECORD_ENDED && record->end == SL_SESSION_END_KILL)
+	if (state == SL_RECORD_ENDED &&
+	    (record->end == SL_SESSION_END_KILL || record->end == SL_SESSION_END_REMOVE))
 		return SL_WANTED_DEAD;
 	if (state == SL_RECORD_ENDED)
 		frozen |= record->end == SL_SESSION_END_FROZEN;
@@ -140,7 +149,7 @@ bool sl_sessions_start(struct sl_sessions *sessions, unsigned int *at, int64_t n
 		sl_step_add(step, SL_EFFECT_UNDO);
 		return true;
 	case SL_RECORD_LIVE:
-		sl_session_deadline(local, now_ms, record->options.silence_ms);
+		sl_session_silence(local, now_ms, record, false);
 		break;
 	case SL_RECORD_LOST:
 		sl_session_deadline(local, now_ms, record->options.grace_ms);
@@ -160,8 +169,8 @@ int sl_session_heard(struct sl_sessions *sessions, uint64_t conn, int64_t now_ms
 
 	if (!owned || sl_record_state(sessions->records, *owned) != SL_RECORD_LIVE)
 		return -ESTALE;
-	sl_session_deadline(&sessions->locals[*owned], now_ms,
-			    sl_record_at(sessions->records, *owned)->options.silence_ms);
+	sl_session_silence(&sessions->locals[*owned], now_ms,
+			   sl_record_at(sessions->records, *owned), true);
 	*row = *owned;
 	return 0;
 }
@@ -204,7 +213,7 @@ static void silent(struct sl_sessions *sessions, struct sl_step *step, int64_t n
 	} else {
 		snprintf(cause, sizeof(cause),
 			 "no recovery within %u ms after the agent had restarted",
-			 record->options.silence_ms);
+			 record->options.silence_ms ?: SL_SILENCE_MAX_MS);
 	}
 	lose(sessions, step, cause, now_ms);
 }

@@ -28,6 +28,13 @@ struct sl_effect *sl_step_add(struct sl_step *step, enum sl_effect_kind kind);
 
 void sl_session_deadline(struct sl_session_local *local, int64_t now_ms, uint32_t in_ms);
 
+/*
+ * The same of a live session, from its silence_ms. Where silence is no loss, one whose
+ * connection an agent that has died took with it waits for long, but not for ever.
+ */
+void sl_session_silence(struct sl_session_local *local, int64_t now_ms,
+			const struct sl_record *record, bool connected);
+
 /* The row has no own connection any more. */
 void sl_session_drop(struct sl_sessions *sessions, unsigned int row);
 
