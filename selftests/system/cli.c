@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "kernel/cgroup.h"
 #include "kernel/set.h"
+#include "system/agent.h"
 
 #define CHUNK 65536
 
@@ -33,6 +34,38 @@ static void strict_strings(void)
 	setenv("ASAN_OPTIONS", strict, true);
 }
 
+#define ARGS_MAX 64
+
+/* Whether it is a run that does not say itself which agent it is for. */
+static bool needs_agent(const char *const argv[])
+{
+	bool run = false;
+
+	for (size_t i = 1; argv[i] && strcmp(argv[i], "--") != 0; i++) {
+		if (!strcmp(argv[i], "--agent"))
+			return false;
+		run |= !strcmp(argv[i], "run");
+	}
+	return run && !strchr(argv[0], '/');
+}
+
+/* Runs go by the agent of the test, or of CLI_AGENT, not by one that this host may have. */
+static void execute(const char *path, const char *const argv[])
+{
+	const char *with[ARGS_MAX] = { argv[0], "--agent" };
+	size_t n = 1;
+
+	if (!needs_agent(argv)) {
+		execv(path, (char *const *)argv);
+		return;
+	}
+	with[2] = agent.pid ? agent.socket : getenv("CLI_AGENT") ?: "none";
+	for (; argv[n] && n + 3 < ARGS_MAX; n++)
+		with[n + 2] = argv[n];
+	if (!argv[n])
+		execv(path, (char *const *)with);
+}
+
 static _Noreturn void child(cli_before before, const char *const argv[])
 {
 	const char *path = strchr(argv[0], '/') ? argv[0] : getenv("SLUICE");
@@ -42,7 +75,7 @@ static _Noreturn void child(cli_before before, const char *const argv[])
 	if (before)
 		before();
 	if (path)
-		execv(path, (char *const *)argv);
+		execute(path, argv);
 	_exit(99);
 }
 

@@ -29,7 +29,11 @@ void cli_must(int ret);
 /* There: a mount namespace, of which nothing gets out. */
 void cli_own_mounts(void);
 
-/* argv[0] is sluice unless it is a path; ends with NULL. */
+/*
+ * argv[0] is sluice unless it is a path; ends with NULL. A `run` goes by the test's own agent
+ * if there is one (agent_up()), else by that of the environment's CLI_AGENT (a socket), else
+ * without: so whole suites can be tried with an agent, too.
+ */
 void cli_start(struct cli *cli, cli_before before, const char *const argv[]);
 /* The same as leader of a session on a terminal of 100 columns and 40 rows. */
 void cli_terminal(struct cli *cli, const char *const argv[]);

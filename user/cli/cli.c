@@ -30,7 +30,8 @@ const struct sl_option sl_global_options[] = {
 		  "directory where the set of programs and maps is pinned",
 		  .fallback = SL_SET_DEFAULT),
 	SL_OPTION(TEXT, struct sl_globals, agent, "agent", 0, "SOCKET",
-		  "control socket of the agent (default: /run/sluice/control.sock, if it is there)"),
+		  "control socket of the agent (default: /run/sluice/control.sock, if it is there); "
+		  "none: run without it"),
 	SL_OPTION(FLAG, struct sl_globals, quiet, "quiet", 'q', NULL, "report errors only"),
 	SL_OPTION(FLAG, struct sl_globals, debug, "debug", 'v', NULL,
 		  "report what is done, and how"),

@@ -98,7 +98,8 @@ static const struct sl_command watch = {
 	.details =
 		"Times of plain lines are UTC. With -j, each event is one JSON object on a line;\n"
 		"`exec` and `close` wait for the SHA-256 of the executable, up to 3 seconds.\n"
-		"An event `lost` says that events were dropped because they were read too slowly.",
+		"An event `lost` says that events were dropped because they were read too slowly.\n"
+		"Those of a `sluice run` by an agent go to that command instead.",
 	.options = watch_options,
 	.options_size = sizeof(struct sl_watch_options),
 	.run = event_watch,

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,7 +14,9 @@
 #include "cli/commands.h"
 #include "cli/set_options.h"
 #include "event/watch.h"
+#include "kernel/cgroup.h"
 #include "kernel/feature.h"
+#include "run/agent.h"
 #include "run/child.h"
 #include "run/enforce.h"
 #include "run/loop.h"
@@ -78,6 +81,8 @@ struct run {
 	struct sl_summary *summary; /* and denied: NULL with --quiet */
 	struct sl_denied *denied;
 	struct sl_event_stream *stream;
+	char *policy;               /* its text; NULL: none */
+	struct sl_run_agent *agent; /* NULL: without */
 	struct sl_enforce *enforce;
 	struct sl_mediate *mediate;
 	struct sl_ring *ring;
@@ -104,10 +109,12 @@ static int open_events(struct run *run)
 					   "stdout");
 }
 
-static int open_policy_file(struct run *run, const struct sl_enforce_options *wanted)
+static int open_policy_file(struct run *run, struct sl_enforce_options *wanted)
 {
-	int rc = sl_enforce_open(&run->enforce, wanted, &run->cli->err);
+	int rc = sl_policy_read(wanted->file, &run->policy, &wanted->len, &run->cli->err);
 
+	wanted->text = run->policy;
+	rc = rc ?: sl_enforce_open(&run->enforce, wanted, &run->cli->err);
 	if (rc || !run->options->io_uring || !(sl_enforce_holds(run->enforce) & SL_HOLD_SEND))
 		return rc;
 	sl_err_set(&run->cli->err, EINVAL, "what io_uring sends and connects can't be held");
@@ -145,6 +152,30 @@ static void take_event(const struct sl_view_event *event, void *arg)
 	sl_denied_add(run->denied, event);
 }
 
+static bool enforces(const struct run *run)
+{
+	return run->enforce && sl_enforce_mode(run->enforce) == SL_GUARD_ENFORCE;
+}
+
+/* In the agent's set the sandbox has a ring of its own: others read, and lose, what is theirs. */
+static int start_ring(struct run *run)
+{
+	const struct sl_ring_own own = {
+		.sandbox = run->world.sandbox,
+		.bytes = sl_set_ring_bytes(&run->options->set),
+		.events = sl_event_stream_wanted(run->stream),
+	};
+	unsigned int old;
+	int rc;
+
+	if (run->agent)
+		return sl_ring_new_own(&run->ring, run->world.set, &own, sl_event_stream_feed,
+				       run->stream, &run->cli->err);
+	rc = sl_ring_new(&run->ring, run->world.set, sl_event_stream_feed, run->stream,
+			 &run->cli->err);
+	return rc ? rc : sl_event_mask_set(run->world.set, own.events, &old, &run->cli->err);
+}
+
 static int start_stream(struct run *run)
 {
 	struct sl_event_ops ops = sl_event_ops_of_set(run->world.set);
@@ -157,21 +188,57 @@ static int start_stream(struct run *run)
 		.arg = run,
 	};
 	struct sl_output terminal;
-	unsigned int old;
 	int rc;
 
 	sl_output_init(&terminal, stderr);
 	so.width = terminal.width;
+	if (run->agent)
+		so.sandbox = run->world.sandbox;
 	if (!run->json && !run->options->watch)
 		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE) | SL_EVENT_BIT(SL_EVENT_DECISION);
 	rc = sl_event_stream_new(&run->stream, &ops, &so);
-	if (rc)
-		return sl_err_sys(&run->cli->err, -rc, "can't follow events");
-	rc = sl_ring_new(&run->ring, run->world.set, sl_event_stream_feed, run->stream,
-			 &run->cli->err);
-	return rc ? rc
-		  : sl_event_mask_set(run->world.set, sl_event_stream_wanted(run->stream), &old,
-				      &run->cli->err);
+	return rc ? sl_err_sys(&run->cli->err, -rc, "can't follow events") : start_ring(run);
+}
+
+/* Where the agent makes the sandbox: from here on it is recorded, and under its policy. */
+static int attach(struct run *run, int listener)
+{
+	const struct sl_run_attach wanted = {
+		.policy = run->policy,
+		.mode = run->options->mode ? mode_names[run->options->mode] : NULL,
+		.hold_connect = run->options->hold == SL_RUN_HOLD_CONNECT,
+		.listener = listener,
+	};
+	int rc = sl_run_world_attach(&run->world, &wanted, &run->options->set, &run->cli->err);
+
+	if (!rc && run->enforce)
+		sl_enforce_borrow(run->enforce, run->world.set);
+	return rc ? rc : start_stream(run);
+}
+
+/* Once its filter holds the command, which then joins the sandbox as it is. */
+static int attach_late(void *ctx, int listener, pid_t child, struct sl_err *err)
+{
+	struct run *run = ctx;
+	int rc = attach(run, listener);
+
+	if (!rc)
+		return sl_cgroup_enter(run->world.cgroup, child, err);
+	*err = run->cli->err;
+	return rc;
+}
+
+/* With an agent and a listener to give it, attach_late() does the same. */
+static int start_world(struct run *run)
+{
+	int rc;
+
+	if (run->agent)
+		return enforces(run) ? 0 : attach(run, -1);
+	rc = start_stream(run);
+	return rc || !run->enforce ? rc
+				   : sl_enforce_start(run->enforce, run->world.set,
+						      run->world.sandbox, &run->cli->err);
 }
 
 /* Only where denials are meant: the filter knows no other answer. */
@@ -187,14 +254,16 @@ static int start_mediation(struct run *run, const struct sl_run_user *user)
 		.io_uring = run->options->io_uring,
 		.set = run->world.set,
 		.sandbox = run->world.sandbox,
+		.attach = run->agent ? attach_late : NULL,
+		.ctx = run,
 	};
 	unsigned int n;
 	int rc;
 
-	if (!run->enforce || sl_enforce_mode(run->enforce) != SL_GUARD_ENFORCE)
+	if (!enforces(run))
 		return 0;
 	wanted.hold = sl_enforce_holds(run->enforce);
-	wanted.prepare = sl_enforce_files(run->enforce) != NULL;
+	wanted.prepare = sl_enforce_needs_files(run->enforce);
 	wanted.contain.strict = sl_enforce_strict(run->enforce);
 	rc = sl_mediate_new(&run->mediate, &wanted, &run->cli->err);
 	if (rc || run->cli->quiet)
@@ -220,13 +289,8 @@ static int run_in_world(struct run *run, char **argv)
 	pid_t pid;
 
 	rc = sl_run_user_find(&user, run->options->user, &run->cli->err);
-	rc = rc ?: start_stream(run);
-	if (!rc && run->enforce)
-		rc = sl_enforce_start(run->enforce, run->world.set, run->world.sandbox,
-				      &run->cli->err);
-	if (rc)
-		return rc;
-	rc = start_mediation(run, &user);
+	rc = rc ?: start_world(run);
+	rc = rc ?: start_mediation(run, &user);
 	if (rc)
 		return rc;
 	/* Interrupted before there is a command: it never starts. */
@@ -261,6 +325,8 @@ static void run_free(struct run *run)
 	sl_denied_free(&run->denied);
 	sl_mediate_free(&run->mediate);
 	sl_enforce_free(&run->enforce);
+	sl_run_agent_free(&run->agent);
+	free(run->policy);
 	if (run->json && run->json != stdout)
 		fclose(run->json);
 }
@@ -270,6 +336,7 @@ static int print_report(struct run *run, int status)
 	struct sl_run_report report = {
 		.set = run->world.set,
 		.sandbox = run->world.sandbox,
+		.shared = run->agent != NULL,
 		.summary = run->summary,
 		.denied = run->denied,
 		.status = status,
@@ -302,8 +369,12 @@ static int finish(struct run *run, int status)
 
 	if (run->summary && status >= 0 && run->started && stderr_wanted())
 		reported = print_report(run, status);
-	sl_ring_free(&run->ring);
+	if (!run->agent)
+		sl_ring_free(&run->ring);
+	/* Else it goes with the sandbox, and the kernel waits for readers once. */
 	sl_run_world_end(&run->world);
+	sl_ring_free(&run->ring);
+	sl_run_world_free(&run->world);
 	if (!rc && !status && reported)
 		return sl_err_sys(&run->cli->err, -reported, "can't print what was recorded");
 	if (!rc || status < 0)
@@ -338,7 +409,10 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");
 	}
 	sl_run_signals_take(&run.signals);
-	rc = sl_run_world_make(&run.world, NULL, &run.options->set, &cli->err);
+	rc = sl_run_agent_open(&run.agent, cli->agent, &cli->err);
+	if (!rc)
+		rc = run.agent ? sl_run_world_make_with(&run.world, run.agent, &cli->err)
+			       : sl_run_world_make(&run.world, NULL, &run.options->set, &cli->err);
 	if (!rc)
 		rc = finish(&run, run_in_world(&run, argv));
 	run_free(&run);
@@ -355,7 +429,8 @@ const struct sl_command sl_cmd_run = {
 		"process and binary owns each socket. Prints a table at the end on stderr, with\n"
 		"-j or -p a JSON document, with -q neither. Exits with the command's status,\n"
 		"128 + N after signal N; 125 when sluice itself failed, 126 or 127 when the\n"
-		"command can't be run or found.",
+		"command can't be run or found. Where an agent listens it makes the sandbox, in\n"
+		"a set that is loaded already; `--agent none` does without it.",
 	.options = options,
 	.options_size = sizeof(struct run_options),
 	.run = run_command,

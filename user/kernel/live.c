@@ -142,7 +142,7 @@ static int check_sandbox(struct sl_live *live, struct sl_set *set, struct sl_liv
 static int check_faults(struct sl_live *live, struct sl_set *set)
 {
 	struct sl_condition *condition = condition_new(live, 0, "FaultFree");
-	int rc = condition ? sl_live_faults(set, false, &live->faults) : -ENOMEM;
+	int rc = condition ? sl_live_faults(set, 0, SL_LIVE_ATTACHED, &live->faults) : -ENOMEM;
 
 	if (rc)
 		return rc;

@@ -68,10 +68,19 @@ int sl_live_check(struct sl_live *live, const char *dir, const struct sl_live_op
 		  struct sl_err *err);
 void sl_live_free(struct sl_live *live);
 
+/* Whom the next step is meant for. */
+enum sl_live_advice {
+	SL_LIVE_ATTACHED, /* a set that sandboxes were attached to */
+	SL_LIVE_RUN,      /* one command's own */
+	SL_LIVE_AGENT,    /* one command in an agent's set */
+	SL_LIVE_ADVICE_MAX
+};
+
 /*
- * Adds a struct sl_live_fault for each counter of faults that isn't zero, over all of the
- * set; with `run` the advice is for the set of one command. -ENOMEM or -errno.
+ * Adds a struct sl_live_fault for each counter of faults that isn't zero, of a sandbox, 0: of
+ * all the set. -ENOMEM or -errno.
  */
-int sl_live_faults(struct sl_set *set, bool run, struct sl_array *faults);
+int sl_live_faults(struct sl_set *set, unsigned int sandbox, enum sl_live_advice whom,
+		   struct sl_array *faults);
 
 #endif

@@ -214,7 +214,7 @@ int sl_policy_load(struct sl_policy **out, const char *text, size_t len, const c
 }
 
 /* Reads at most one byte more than a policy may have: enough to see that it is too long. */
-static int read_file(const char *file, char **text, size_t *len, struct sl_err *err)
+int sl_policy_read(const char *file, char **text, size_t *len, struct sl_err *err)
 {
 	const char *path = strcmp(file, "-") ? file : "/dev/stdin";
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -229,7 +229,7 @@ static int read_file(const char *file, char **text, size_t *len, struct sl_err *
 		return sl_err_sys(err, errno, "opening %s", shown);
 	if (S_ISREG(st.st_mode) && (size_t)st.st_size < room)
 		room = (size_t)st.st_size + 1;
-	data = malloc(room);
+	data = malloc(room + 1);
 	if (!data)
 		return sl_err_sys(err, ENOMEM, "reading %s", shown);
 	while (used < room) {
@@ -242,6 +242,7 @@ static int read_file(const char *file, char **text, size_t *len, struct sl_err *
 			break;
 		used += (size_t)n;
 	}
+	data[used] = '\0';
 	*text = TAKE_PTR(data);
 	*len = used;
 	/* Too long: only the length is looked at, so that the message has the right one. */
@@ -255,7 +256,7 @@ int sl_policy_load_file_for(struct sl_policy **out, const char *file,
 {
 	_cleanup_free_ char *text = NULL;
 	size_t len = 0;
-	int ret = read_file(file, &text, &len, err);
+	int ret = sl_policy_read(file, &text, &len, err);
 
 	return ret ? ret : sl_policy_load_for(out, text, len, file, options, err);
 }

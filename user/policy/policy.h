@@ -162,6 +162,8 @@ int sl_policy_load_for(struct sl_policy **out, const char *text, size_t len, con
 		       const struct sl_policy_options *options, struct sl_err *err);
 
 /* The same of a regular file or pipe, "-" for stdin; also -errno of opening and reading it. */
+/* The text of a file that may be a policy, terminated; the caller frees it. */
+int sl_policy_read(const char *file, char **text, size_t *len, struct sl_err *err);
 int sl_policy_load_file(struct sl_policy **out, const char *file, struct sl_err *err);
 int sl_policy_load_file_for(struct sl_policy **out, const char *file,
 			    const struct sl_policy_options *options, struct sl_err *err);

@@ -103,7 +103,8 @@ static void set_environment(const struct sl_run_user *user)
 static _Noreturn void child_main(const struct sl_run_start *start, int report)
 {
 	struct failure failure = { 0 };
-	int rc = sl_cgroup_enter(start->cgroup, 0, NULL);
+	bool late = start->mediate && sl_mediate_attaches(start->mediate);
+	int rc = late ? 0 : sl_cgroup_enter(start->cgroup, 0, NULL);
 
 	if (rc)
 		sl_err_sys(&failure.err, -rc, "can't enter the sandbox's cgroup");
@@ -157,7 +158,7 @@ int sl_run_child_start(pid_t *pid, const struct sl_run_start *start, bool *exec_
 	}
 	sl_run_signals_hand_over(child);
 	if (start->mediate)
-		rc = sl_mediate_parent(start->mediate, start->files, &mediate_err);
+		rc = sl_mediate_parent(start->mediate, start->files, child, &mediate_err);
 	if (rc)
 		kill(child, SIGKILL);
 	if (!read_failure(fds[0], &failure)) {

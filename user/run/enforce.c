@@ -75,6 +75,8 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 {
 	_cleanup_(sl_enforce_free) struct sl_enforce *e = calloc(1, sizeof(*e));
 	const struct sl_apply_options wanted = { .file = options->file,
+						 .text = options->text,
+						 .len = options->len,
 						 .holder = sl_run_holder(options->hold) };
 	int rc;
 
@@ -134,6 +136,16 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 		return sl_err_sys(err, rc, "can't start a thread");
 	e->refreshing = true;
 	return 0;
+}
+
+void sl_enforce_borrow(struct sl_enforce *e, struct sl_set *set)
+{
+	e->set = set;
+}
+
+bool sl_enforce_needs_files(const struct sl_enforce *enforce)
+{
+	return sl_apply_needs_files(enforce->apply);
 }
 
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce)

@@ -4,7 +4,7 @@
  * the command starts, its names refreshed while it runs.
  *
  *	sl_enforce_open(&enforce, &options, &err);	NULL policy file: observes
- *	sl_enforce_start(enforce, set, sandbox, &err);
+ *	sl_enforce_start(enforce, set, sandbox, &err);	or sl_enforce_borrow(): the agent's
  *	sl_enforce_advise as a sl_advise_fn
  *	sl_enforce_free(&enforce);
  */
@@ -26,6 +26,8 @@ enum sl_run_hold {
 
 struct sl_enforce_options {
 	const char *file;
+	const char *text; /* NULL: the file's; borrowed while it is opened */
+	size_t len;
 	enum sl_guard_mode mode; /* SL_GUARD_MODE_MAX: as the file says */
 	enum sl_run_hold hold;
 };
@@ -38,6 +40,9 @@ void sl_enforce_free(struct sl_enforce **enforce);
 int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
 		     struct sl_err *err);
 
+/* In place of start: the agent has loaded it; this one only advises. */
+void sl_enforce_borrow(struct sl_enforce *enforce, struct sl_set *set);
+
 /* enum sl_hold, or-ed. */
 unsigned int sl_enforce_holds(const struct sl_enforce *enforce);
 
@@ -48,6 +53,9 @@ enum sl_guard_holder sl_run_holder(enum sl_run_hold hold);
 
 /* What held calls are looked at by; NULL when the kernel can match all by itself. */
 struct sl_files *sl_enforce_files(const struct sl_enforce *enforce);
+
+/* Whether there is something that held calls have to be looked at for. */
+bool sl_enforce_needs_files(const struct sl_enforce *enforce);
 
 /* Whether the policy has strict binaries, for which nobody may trace anybody. */
 bool sl_enforce_strict(const struct sl_enforce *enforce);

@@ -49,7 +49,7 @@ static int kill_one(const struct sl_process *process, void *arg)
 	char comm[SL_ESCAPE_MAX(SL_COMM_LEN)];
 	_cleanup_fd_ int fd = -1;
 
-	if (process->flags & SL_PROC_EXITED)
+	if (process->flags & SL_PROC_EXITED || process->sandbox != left->world->sandbox)
 		return 0;
 	if (left->pids_ours) {
 		fd = (int)syscall(SYS_pidfd_open, process->key.tgid, 0);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
@@ -57,9 +58,21 @@ static bool populated(const struct loop *loop)
 	return !sl_cgroup_populated(loop->world->cgroup, &value) && value;
 }
 
-static int run_until_end(struct loop *loop, bool wait_all)
+/* Nobody would end, or answer, what goes on: it is killed, and the run has failed. */
+static int look_at_agent(struct loop *loop, struct sl_err *err)
 {
+	int rc = loop->world->agent ? sl_run_agent_tick(loop->world->agent, err) : 0;
+
+	if (rc)
+		sl_cgroup_kill(loop->world->cgroup);
+	return rc;
+}
+
+static int run_until_end(struct loop *loop, bool wait_all, struct sl_err *err)
+{
+	struct sl_run_agent *agent = loop->world->agent;
 	struct pollfd fds[] = {
+		{ .fd = agent ? sl_run_agent_fd(agent) : -1, .events = POLLIN },
 		{ .fd = loop->signal_fd, .events = POLLIN },
 		{ .fd = sl_ring_fd(loop->consumer.ring), .events = POLLIN },
 		{ .fd = sl_event_stream_fd(loop->consumer.stream), .events = POLLIN },
@@ -69,6 +82,9 @@ static int run_until_end(struct loop *loop, bool wait_all)
 	while (!loop->ended || (wait_all && populated(loop))) {
 		rc = sl_consume(&loop->consumer);
 		if (rc)
+			return sl_err_sys(err, -rc, "reading the ring buffer");
+		rc = look_at_agent(loop, err);
+		if (rc)
 			return rc;
 		timeout = sl_sooner_ms(sl_event_stream_pump(loop->consumer.stream),
 				       sl_ring_arm(loop->consumer.ring));
@@ -76,7 +92,7 @@ static int run_until_end(struct loop *loop, bool wait_all)
 			sl_event_stream_flush(loop->consumer.stream);
 		timeout = sl_sooner_ms(timeout, loop->ended ? POPULATED_MS : SL_SWEEP_MS);
 		if (poll(fds, ARRAY_SIZE(fds), timeout) < 0 && errno != EINTR)
-			return -errno;
+			return sl_err_sys(err, errno, "following the command");
 		take_signals(loop);
 		if (loop->mediate)
 			sl_mediate_tick(loop->mediate);
@@ -108,7 +124,10 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 {
 	struct loop loop = {
 		.world = world,
-		.consumer = { .set = world->set, .ring = ring, .stream = stream },
+		.consumer = { .set = world->set,
+			      .ring = ring,
+			      .stream = stream,
+			      .sandbox = world->agent ? world->sandbox : 0 },
 		.mediate = mediate,
 		.pid = pid,
 		.signal_fd = -1,
@@ -120,10 +139,12 @@ int sl_run_loop(struct sl_run_world *world, struct sl_ring *ring, struct sl_even
 	loop.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (loop.signal_fd < 0)
 		return sl_err_sys(err, errno, "signalfd");
-	rc = run_until_end(&loop, wait_all);
+	rc = run_until_end(&loop, wait_all, err);
 	close(loop.signal_fd);
+	if (!rc && world->agent && WIFSIGNALED(loop.status) && WTERMSIG(loop.status) == SIGKILL)
+		rc = sl_run_agent_check(world->agent, err);
 	if (rc)
-		return sl_err_sys(err, -rc, "following the command");
+		return rc;
 	sl_run_kill_left(world);
 	rc = sl_consume(&loop.consumer);
 	if (rc)

@@ -146,7 +146,7 @@ int sl_mediate_new(struct sl_mediate **out, const struct sl_mediate_options *opt
 	m->handoff = (struct sl_handoff){ -1, -1 };
 	rc = sl_contain_plan(&m->plan, &options->contain, err);
 	rc = rc ?: make_filter(m, err);
-	rc = rc ?: make_broker(m, err);
+	rc = rc || options->attach ? rc : make_broker(m, err);
 	rc = rc ?: sl_handoff_new(&m->handoff, err);
 	if (rc)
 		return rc;
@@ -170,7 +170,22 @@ int sl_mediate_child(struct sl_mediate *m, struct sl_err *err)
 	return rc ? rc : sl_handoff_give(&m->handoff, &m->filter, m->flags, err);
 }
 
-int sl_mediate_parent(struct sl_mediate *m, struct sl_files *files, struct sl_err *err)
+bool sl_mediate_attaches(const struct sl_mediate *m)
+{
+	return m->options.attach != NULL;
+}
+
+static int start_broker(struct sl_mediate *m, int *listener, struct sl_err *err)
+{
+	int rc = *listener < 0 ? 0 : sl_broker_add(m->broker, *listener, LISTENER_TAG, err);
+
+	if (rc)
+		return rc;
+	*listener = -1;
+	return sl_broker_start(m->broker, err);
+}
+
+int sl_mediate_parent(struct sl_mediate *m, struct sl_files *files, pid_t child, struct sl_err *err)
 {
 	_cleanup_fd_ int listener = -1;
 	int rc = sl_handoff_take(&m->handoff, HANDOFF_MS, &listener, err);
@@ -178,13 +193,8 @@ int sl_mediate_parent(struct sl_mediate *m, struct sl_files *files, struct sl_er
 	if (rc)
 		return rc;
 	m->files = files;
-	if (listener >= 0) {
-		rc = sl_broker_add(m->broker, listener, LISTENER_TAG, err);
-		if (rc)
-			return rc;
-		listener = -1;
-	}
-	rc = sl_broker_start(m->broker, err);
+	rc = m->options.attach ? m->options.attach(m->options.ctx, listener, child, err)
+			       : start_broker(m, &listener, err);
 	rc = rc ?: sl_handoff_release(&m->handoff, err);
 	sl_handoff_end(&m->handoff);
 	return rc;
@@ -198,5 +208,6 @@ void sl_mediate_tick(struct sl_mediate *m)
 
 	if (untold)
 		sl_log_warning("%llu refused sockets were not counted", untold);
-	sl_broker_tick(m->broker);
+	if (m->broker)
+		sl_broker_tick(m->broker);
 }

@@ -67,7 +67,9 @@ int sl_run_report_print(const struct sl_run_report *report, const struct sl_outp
 	struct sl_counters counted = { 0 };
 	int rc = sl_counters_read(report->set, report->sandbox, &counted), printed;
 
-	rc = rc ? rc : sl_live_faults(report->set, true, &faults);
+	rc = rc ? rc
+		: sl_live_faults(report->set, report->shared ? report->sandbox : 0,
+				 report->shared ? SL_LIVE_AGENT : SL_LIVE_RUN, &faults);
 	if (output->json)
 		return print_json(report, output, rc ? NULL : &counted, &faults);
 	printed =

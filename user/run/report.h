@@ -17,6 +17,7 @@
 struct sl_run_report {
 	struct sl_set *set;
 	unsigned int sandbox;
+	bool shared; /* the set is the agent's */
 	struct sl_summary *summary;
 	struct sl_denied *denied;
 	uint64_t dropped; /* events that user space had no memory for */

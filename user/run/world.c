@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "kernel/bpffs.h"
 #include "kernel/cgroup.h"
+#include "kernel/shared.h"
 
 #define RUN_PREFIX "run-"
 
@@ -63,11 +64,33 @@ static void remove_all_stale(void)
 	}
 }
 
-/* Waits for the end of `fd`; a byte before it says that nothing is left to do. */
+/* What the keeper is told: nothing is left to do, or the token of a session that is to end. */
+#define KEEPER_QUIT "q"
+#define TOKEN_MAX 128
+
+static void clean_up(const struct sl_run_world *world, const char *token)
+{
+	sl_cgroup_destroy(world->cgroup, DESTROY_MS);
+	if (world->agent && token[0])
+		sl_run_agent_finish(sl_run_agent_socket(world->agent), token);
+	else if (!world->agent)
+		sl_set_destroy(world->dir, NULL);
+}
+
+/* The connection to the agent is to end with the process whose session it is. */
+static int keep_only(int fd)
+{
+	if (fd != STDERR_FILENO + 1)
+		fd = dup2(fd, STDERR_FILENO + 1);
+	(void)close_range(STDERR_FILENO + 2, ~0U, 0);
+	return fd;
+}
+
+/* Waits for the end of `fd`, or to be told that nothing is left to do. */
 static _Noreturn void keeper_main(const struct sl_run_world *world, int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	char byte;
+	char words[TOKEN_MAX], token[TOKEN_MAX] = "";
 	ssize_t n;
 
 	setsid();
@@ -77,13 +100,17 @@ static _Noreturn void keeper_main(const struct sl_run_world *world, int fd)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	do {
-		n = read(fd, &byte, 1);
-	} while (n < 0 && errno == EINTR);
-	if (n != 1) {
-		sl_cgroup_destroy(world->cgroup, DESTROY_MS);
-		sl_set_destroy(world->dir, NULL);
+	if (world->agent)
+		fd = keep_only(fd);
+	while ((n = read(fd, words, sizeof(words) - 1)) > 0 || (n < 0 && errno == EINTR)) {
+		if (n < 0)
+			continue;
+		words[n] = '\0';
+		if (!strcmp(words, KEEPER_QUIT))
+			_exit(0);
+		strcpy(token, words);
 	}
+	clean_up(world, token);
 	_exit(0);
 }
 
@@ -91,7 +118,8 @@ static int keeper_start(struct sl_run_world *world, struct sl_err *err)
 {
 	int fds[2];
 
-	if (pipe2(fds, O_CLOEXEC))
+	/* O_DIRECT: what is written at once is read at once (pipe(2)). */
+	if (pipe2(fds, O_CLOEXEC | O_DIRECT))
 		return sl_err_sys(err, errno, "can't make a pipe");
 	world->keeper = fork();
 	if (!world->keeper) {
@@ -107,7 +135,7 @@ static int keeper_start(struct sl_run_world *world, struct sl_err *err)
 	return 0;
 }
 
-/* Where the cgroup will be, told to whoever has to clean up before there is one. */
+/* Where the cgroup will be; without an agent, told to whoever has to clean up before there is one. */
 static int name_cgroup(struct sl_run_world *world, struct sl_err *err)
 {
 	char self[PATH_MAX - 64], link[PATH_MAX];
@@ -116,6 +144,8 @@ static int name_cgroup(struct sl_run_world *world, struct sl_err *err)
 	if (rc)
 		return rc;
 	snprintf(world->cgroup, sizeof(world->cgroup), "%s/sluice-run-%d", self, getpid());
+	if (world->agent)
+		return 0;
 	rc = cgroup_link(link, world->dir);
 	if (!rc && symlink(world->cgroup, link))
 		rc = -errno;
@@ -149,9 +179,47 @@ int sl_run_world_make(struct sl_run_world *world, const char *name,
 	if (rc)
 		return rc;
 	rc = world_fill(world, name, err);
+	if (rc) {
+		sl_run_world_end(world);
+		sl_run_world_free(world);
+	}
+	return rc;
+}
+
+int sl_run_world_make_with(struct sl_run_world *world, struct sl_run_agent *agent,
+			   struct sl_err *err)
+{
+	int rc;
+
+	*world = (struct sl_run_world){ .agent = agent, .keeper = -1, .keeper_fd = -1 };
+	rc = name_cgroup(world, err);
+	rc = rc ? rc : keeper_start(world, err);
+	rc = rc ? rc : sl_cgroup_create(world->cgroup, err);
 	if (rc)
 		sl_run_world_end(world);
 	return rc;
+}
+
+int sl_run_world_attach(struct sl_run_world *world, const struct sl_run_attach *attach,
+			const struct sl_set_options *options, struct sl_err *err)
+{
+	struct sl_set_options sizes = *options;
+	struct sl_run_attach wanted = *attach;
+	const char *token;
+	int rc;
+
+	wanted.cgroup = world->cgroup;
+	rc = sl_run_agent_attach(world->agent, &wanted, &world->set, &world->sandbox, err);
+	if (rc)
+		return rc;
+	token = sl_run_agent_token(world->agent);
+	if (write(world->keeper_fd, token, strlen(token)) < 0)
+		return sl_err_sys(err, errno, "can't tell the keeper");
+	/* The ring buffer is the run's own. */
+	sizes.ring_bytes = 0;
+	if (!sl_shared_check(world->set, &sizes, err))
+		return 0;
+	return sl_err_hint(err, "use --agent " SL_RUN_AGENT_NONE " for a set of its own");
 }
 
 void sl_run_world_end(struct sl_run_world *world)
@@ -160,11 +228,18 @@ void sl_run_world_end(struct sl_run_world *world)
 
 	if (rc)
 		sl_log_warning("cgroup %s could not be removed: %s", world->cgroup, strerror(-rc));
-	sl_set_destroy(world->dir, NULL);
+	if (!world->agent)
+		sl_set_destroy(world->dir, NULL);
+	else if (world->set)
+		sl_run_agent_detach(world->agent, world->set, world->sandbox);
 	if (world->keeper_fd >= 0)
-		(void)!write(world->keeper_fd, "q", 1);
+		(void)!write(world->keeper_fd, KEEPER_QUIT, strlen(KEEPER_QUIT));
 	sl_cleanup_fd(&world->keeper_fd);
 	if (world->keeper > 0)
 		waitpid(world->keeper, NULL, 0);
+}
+
+void sl_run_world_free(struct sl_run_world *world)
+{
 	sl_set_free(&world->set);
 }
