@@ -90,7 +90,7 @@ demo: deps ## Run sluice on a real workload; does its own set-up
 	@SLUICE=$(abspath $(O)/sluice) SL_LOAD=$(abspath $(O)/sl-load) \
 		SLUICE_BENCH=$(abspath $(O)/sluice-bench) tools/demo.sh
 
-bench: $(OUT)/sluice $(OUT)/sluice-bench ## Measure (root); results in $(O)/bench/*.json
+bench: $(OUT)/sluice $(OUT)/sluiced $(OUT)/sluice-bench ## Measure (root); results in $(O)/bench/*.json
 	@mkdir -p $(O)/bench
 	@SLUICE=$(abspath $(OUT)/sluice) $(OUT)/sluice-bench all --json-dir $(O)/bench
 

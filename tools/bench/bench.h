@@ -47,6 +47,7 @@ extern const struct sl_command sl_bench_attach;
 extern const struct sl_command sl_bench_busy;
 extern const struct sl_command sl_bench_kill;
 extern const struct sl_command sl_bench_sandboxes;
+extern const struct sl_command sl_bench_run;
 
 static inline uint64_t sl_bench_now_ns(void)
 {

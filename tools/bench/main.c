@@ -11,7 +11,7 @@
 static const struct sl_command *const benchmarks[] = {
 	&sl_bench_connect, &sl_bench_udp,    &sl_bench_exec,      &sl_bench_resolve,
 	&sl_bench_churn,   &sl_bench_policy, &sl_bench_storm,     &sl_bench_attach,
-	&sl_bench_busy,    &sl_bench_kill,   &sl_bench_sandboxes,
+	&sl_bench_busy,    &sl_bench_kill,   &sl_bench_sandboxes, &sl_bench_run,
 };
 
 struct all_options {
@@ -77,6 +77,7 @@ static const struct sl_command *const commands[] = {
 	&sl_bench_busy,
 	&sl_bench_kill,
 	&sl_bench_sandboxes,
+	&sl_bench_run,
 	&all,
 	NULL,
 };

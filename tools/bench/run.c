@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What `sluice run -- true` adds to `true`: with an agent, with its policy, and without. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "bench.h"
+#include "control/client.h"
+#include "kernel/bpffs.h"
+#include "kernel/shared.h"
+#include "report.h"
+#include "stats.h"
+#include "world.h"
+
+#define TRUE_PATH "/bin/true"
+#define BUDGET_MS 60
+#define ROUNDS_MAX 1000
+
+/* How long the agent may take to load its programs. */
+#define START_TRIES 600
+#define START_PAUSE_MS 50
+
+struct run_options {
+	struct sl_bench_common common;
+	uint32_t rounds;
+};
+
+static const struct sl_option run_options[] = {
+	SL_BENCH_OPTIONS(struct run_options),
+	SL_OPTION(U32, struct run_options, rounds, "rounds", 'n', "COUNT", "rounds of each mode",
+		  .min = 1, .max = ROUNDS_MAX, .fallback = "40"),
+	{ 0 },
+};
+
+enum mode { MODE_BARE, MODE_AGENT, MODE_AGENT_POLICY, MODE_ALONE, MODE_MAX };
+
+static const char *const names[MODE_MAX] = { "true", "run, with an agent",
+					     "run --policy, with an agent", "run, without" };
+
+struct bench {
+	char dir[64], socket[96], state[96], policy[96], set[96];
+	char sluice[PATH_MAX], sluiced[PATH_MAX];
+	pid_t agent;
+	double ms[MODE_MAX][ROUNDS_MAX];
+	double scratch[ROUNDS_MAX];
+};
+
+static int spawn(pid_t *pid, const char *path, const char *const argv[], struct sl_err *err)
+{
+	posix_spawn_file_actions_t actions;
+	int rc;
+
+	posix_spawn_file_actions_init(&actions);
+	/* What it says is not looked at, but for how it ends. */
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	rc = posix_spawn(pid, path, &actions, NULL, (char *const *)argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	return rc ? sl_err_sys(err, rc, "can't start '%s'", path) : 0;
+}
+
+static int await(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int turn(struct bench *b, enum mode mode, double *ms, struct sl_err *err)
+{
+	const char *const argvs[MODE_MAX][10] = {
+		{ "true" },
+		{ "sluice", "--agent", b->socket, "run", "-q", "--", TRUE_PATH },
+		{ "sluice", "--agent", b->socket, "run", "-q", "--policy", b->policy, "--",
+		  TRUE_PATH },
+		{ "sluice", "--agent", "none", "run", "-q", "--", TRUE_PATH },
+	};
+	uint64_t begin = sl_bench_now_ns();
+	pid_t pid;
+	int rc = spawn(&pid, mode == MODE_BARE ? TRUE_PATH : b->sluice, argvs[mode], err);
+
+	if (rc)
+		return rc;
+	rc = await(pid);
+	*ms = (double)(sl_bench_now_ns() - begin) / 1e6;
+	return rc ? sl_err_set(err, ECHILD, "'%s' ended with %d", names[mode], rc) : 0;
+}
+
+/* Programs are where this one is. */
+static int find_programs(struct bench *b, struct sl_err *err)
+{
+	char self[PATH_MAX - 16];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		return sl_err_sys(err, errno, "/proc/self/exe");
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(b->sluice, sizeof(b->sluice), "%s/sluice", self);
+	snprintf(b->sluiced, sizeof(b->sluiced), "%s/sluiced", self);
+	if (access(b->sluice, X_OK) || access(b->sluiced, X_OK))
+		return sl_err_sys(err, errno, "sluice and sluiced have to be in '%s'", self);
+	return 0;
+}
+
+static int write_policy(const struct bench *b, struct sl_err *err)
+{
+	static const char text[] = "version: 1\n"
+				   "network_policies:\n"
+				   "  bench:\n"
+				   "    endpoints: [{cidr: 192.0.2.0/24, port: 443}]\n"
+				   "    binaries: [{path: " TRUE_PATH "}]\n";
+	_cleanup_fd_ int fd = open(b->policy, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	return fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)
+		       ? sl_err_sys(err, errno ?: EIO, "can't write '%s'", b->policy)
+		       : 0;
+}
+
+static int start_agent(struct bench *b, struct sl_err *err)
+{
+	const char *const argv[] = { "sluiced", "--socket", b->socket, "--state-dir",
+				     b->state,  "--set",    b->set,    NULL };
+	struct sl_control *control = NULL;
+	int rc = spawn(&b->agent, b->sluiced, argv, err);
+
+	for (int i = 0; !rc && i < START_TRIES; i++) {
+		if (!sl_control_connect(&control, b->socket, START_PAUSE_MS, NULL)) {
+			sl_control_free(&control);
+			return 0;
+		}
+		poll(NULL, 0, START_PAUSE_MS);
+	}
+	return rc ? rc : sl_err_set(err, ETIMEDOUT, "sluiced does not listen");
+}
+
+static int bench_make(struct bench *b, struct sl_err *err)
+{
+	int rc = find_programs(b, err);
+
+	if (rc)
+		return rc;
+	snprintf(b->dir, sizeof(b->dir), "/tmp/sluice-bench-%d", getpid());
+	snprintf(b->socket, sizeof(b->socket), "%s/control.sock", b->dir);
+	snprintf(b->state, sizeof(b->state), "%s/state", b->dir);
+	snprintf(b->policy, sizeof(b->policy), "%s/policy.yaml", b->dir);
+	snprintf(b->set, sizeof(b->set), SL_SET_ROOT "/bench-run-%d", getpid());
+	if (mkdir(b->dir, 0700))
+		return sl_err_sys(err, errno, "can't make '%s'", b->dir);
+	rc = write_policy(b, err);
+	return rc ? rc : start_agent(b, err);
+}
+
+/* sluiced takes its set away, and what is in the directory is known. */
+static void bench_end(struct bench *b)
+{
+	char path[PATH_MAX];
+
+	if (b->agent > 0) {
+		kill(b->agent, SIGTERM);
+		(void)await(b->agent);
+	}
+	snprintf(path, sizeof(path), "%s.lock", b->socket);
+	unlink(path);
+	unlink(b->policy);
+	snprintf(path, sizeof(path), "%s/policies", b->state);
+	rmdir(path);
+	snprintf(path, sizeof(path), "%s/sessions", b->state);
+	rmdir(path);
+	rmdir(b->state);
+	if (b->dir[0] && rmdir(b->dir) && errno != ENOENT)
+		fprintf(stderr, "%s is left: %s\n", b->dir, strerror(errno));
+}
+
+static int measure(struct bench *b, uint32_t rounds, struct sl_err *err)
+{
+	int rc = 0;
+	double warm;
+
+	for (int mode = 0; !rc && mode < MODE_MAX; mode++)
+		rc = turn(b, (enum mode)mode, &warm, err);
+	for (uint32_t i = 0; !rc && i < rounds && !sl_world_stopped(); i++)
+		for (int mode = 0; !rc && mode < MODE_MAX; mode++)
+			rc = turn(b, (enum mode)mode, &b->ms[mode][i], err);
+	return rc;
+}
+
+static void tell(struct bench *b, uint32_t rounds, struct sl_report *report)
+{
+	double bare[ROUNDS_MAX], over;
+
+	for (int mode = 0; mode < MODE_MAX; mode++) {
+		for (uint32_t i = 0; i < rounds; i++)
+			bare[i] = b->ms[mode][i] - b->ms[MODE_BARE][i];
+		over = sl_median(bare, rounds);
+		memcpy(b->scratch, b->ms[mode], rounds * sizeof(double));
+		sl_report_row(report, "run", names[mode]);
+		sl_report_float(report, "median_ms", sl_median(b->scratch, rounds));
+		sl_report_float(report, "over_true_ms", over);
+		sl_report_samples(report, "ms", b->ms[mode], rounds);
+		if (mode == MODE_AGENT)
+			sl_report_at_most(report, "run -- true over true, with an agent, ms", over,
+					  BUDGET_MS);
+	}
+}
+
+static int run_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	const struct run_options *opt = options;
+	_cleanup_report_ struct sl_report *report = NULL;
+	uint32_t rounds = opt->common.quick ? 3 : opt->rounds;
+	struct bench *b = calloc(1, sizeof(*b));
+	int rc;
+
+	(void)argc;
+	(void)argv;
+	if (!b)
+		return sl_err_sys(&cli->err, ENOMEM, "bench");
+	rc = sl_report_new(&report, "run", &opt->common);
+	if (rc)
+		sl_err_sys(&cli->err, -rc, "result");
+	rc = rc ?: bench_make(b, &cli->err);
+	rc = rc ?: measure(b, rounds, &cli->err);
+	bench_end(b);
+	if (!rc) {
+		tell(b, rounds, report);
+		sl_report_note(report, "one operation: spawn, until the end was waited for; the "
+				       "modes take turns, each against `true` of the same round");
+	}
+	free(b);
+	return rc ? rc : sl_report_finish(report, cli);
+}
+
+const struct sl_command sl_bench_run = {
+	.name = "run",
+	.summary = "`sluice run -- true` over `true`: with an agent, and without",
+	.options = run_options,
+	.options_size = sizeof(struct run_options),
+	.run = run_run,
+};
