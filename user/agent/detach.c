@@ -87,8 +87,6 @@ static void forget(struct detach *d)
 	struct sl_err err = { 0 };
 
 	memcpy(key, sl_record_at(agent->records, d->row)->key, sizeof(key));
-	/* What would be stored is removed below. */
-	agent->save_later = true;
 	if (!sl_session_end(agent->sessions, d->row, SL_SESSION_END_CONTINUE, "it was detached",
 			    &step))
 		sl_agent_do(agent, &step);
@@ -96,7 +94,6 @@ static void forget(struct detach *d)
 	sl_agent_thaw(agent, d->row);
 	sl_held_release(agent->held, sl_record_at(agent->records, d->row)->listener);
 	sl_agent_tell(agent, d->row, true);
-	agent->save_later = false;
 	sl_session_forget(agent->sessions, d->row);
 	sl_agent_box_drop(agent, d->row);
 	if (sl_store_remove(agent->store, key, &err))
