@@ -165,6 +165,10 @@ Test(dns_lease, lasts_for_its_ttl_and_a_ttl_of_zero_for_a_moment)
 	sl_leases_sweep(leases, 30 * SECOND);
 	cr_expect_not(leased(leases, "192.0.2.2"));
 	cr_expect(leased(leases, "192.0.2.3"));
+	sl_leases_sweep(leases, SL_LEASE_MAX_S * SECOND - 1LL);
+	cr_expect(leased(leases, "192.0.2.3"));
+	sl_leases_sweep(leases, SL_LEASE_MAX_S * (int64_t)SECOND);
+	cr_expect_not(leased(leases, "192.0.2.3"));
 	sl_leases_free(&leases);
 }
 

@@ -35,6 +35,8 @@ static const char *const zone[] = {
 	"private.test. 60 IN A 169.254.169.254",
 	"mapped.test. 60 IN AAAA ::ffff:127.0.0.1",
 	"unspecified.test. 60 IN A 0.0.0.0",
+	"embedded.test. 60 IN AAAA ::ffff:192.0.2.77",
+	"long.test. 4294967295 IN A 192.0.2.8",
 	"denied.example. 60 IN A 192.0.2.66",
 };
 
@@ -166,6 +168,20 @@ Test(dns_server, addresses_that_the_policy_does_not_let_be_answered_are_taken_ou
 	expect(&(struct dns_ask){ .name = "mapped.test", .type = LDNS_RR_TYPE_AAAA }, 0, "");
 	cr_expect_eq(world.last.removed, 1);
 	cr_expect_eq(world.lease_count, 1);
+}
+
+/* IPv4 in IPv6 is leased as what it is, and told as it came; a TTL may be no TTL. */
+Test(dns_server, addresses_and_ttls_in_odd_forms)
+{
+	char text[SL_FORMAT_MAX];
+
+	expect(&(struct dns_ask){ .name = "embedded.test", .type = LDNS_RR_TYPE_AAAA }, 0,
+	       "embedded.test. 60 IN AAAA ::ffff:192.0.2.77");
+	cr_assert_eq(world.lease_count, 1);
+	cr_expect_str_eq(sl_format_addr(text, sizeof(text), world.leases[0].addr.be), "192.0.2.77");
+	expect_a("long.test", 0, "long.test. 4294967295 IN A 192.0.2.8");
+	cr_assert_eq(world.lease_count, 2);
+	cr_expect_eq(world.leases[1].ttl_s, 0);
 }
 
 Test(dns_server, the_name_asked_has_the_lease_whatever_it_is_an_alias_of)

@@ -60,8 +60,7 @@ bool sl_chain_has(const struct sl_chain *chain, const ldns_rr *record, uint16_t 
 	return is(record, chain->end, type);
 }
 
-/* RFC 2181, 8: the upper half of the range means 0. */
-static uint32_t ttl_of(const ldns_rr *record)
+uint32_t sl_record_ttl_s(const ldns_rr *record)
 {
 	uint32_t ttl_s = ldns_rr_ttl(record);
 
@@ -71,7 +70,7 @@ static uint32_t ttl_of(const ldns_rr *record)
 static uint32_t least_ttl(const ldns_rr_list *list, uint32_t ttl_s)
 {
 	for (size_t i = 0; i < ldns_rr_list_rr_count(list); i++) {
-		uint32_t of = ttl_of(ldns_rr_list_rr(list, i));
+		uint32_t of = sl_record_ttl_s(ldns_rr_list_rr(list, i));
 
 		ttl_s = of < ttl_s ? of : ttl_s;
 	}
@@ -85,7 +84,7 @@ static uint32_t negative_ttl(const ldns_pkt *message)
 
 	for (size_t i = 0; i < ldns_rr_list_rr_count(authority); i++) {
 		const ldns_rr *record = ldns_rr_list_rr(authority, i);
-		uint32_t minimum, ttl_s = ttl_of(record);
+		uint32_t minimum, ttl_s = sl_record_ttl_s(record);
 
 		if (ldns_rr_get_type(record) != LDNS_RR_TYPE_SOA || ldns_rr_rd_count(record) != 7)
 			continue;
@@ -113,7 +112,7 @@ static void age(const ldns_rr_list *list, uint32_t seconds)
 {
 	for (size_t i = 0; i < ldns_rr_list_rr_count(list); i++) {
 		ldns_rr *record = ldns_rr_list_rr(list, i);
-		uint32_t ttl_s = ttl_of(record);
+		uint32_t ttl_s = sl_record_ttl_s(record);
 
 		ldns_rr_set_ttl(record, ttl_s > seconds ? ttl_s - seconds : 0);
 	}

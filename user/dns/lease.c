@@ -196,7 +196,7 @@ out:
 int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
 		  uint32_t ttl_s, const struct sl_lease_client *client, int64_t now_ms)
 {
-	int64_t expires_ms = now_ms + (int64_t)ttl_s * 1000;
+	int64_t expires_ms = now_ms + (ttl_s < SL_LEASE_MAX_S ? ttl_s : SL_LEASE_MAX_S) * 1000LL;
 	struct sl_lease_holder *holder = find_holder(leases, addr);
 	struct sl_lease_row *lease = holder ? find_lease(holder, name) : NULL;
 	int ret;

@@ -33,9 +33,10 @@ struct sl_leases;
 
 #define SL_LEASES 16384
 #define SL_LEASE_CLIENTS 8
-#define SL_LEASE_NAMES 64    /* of one address; more are refused as if the table were full */
-#define SL_LEASE_NAME 254    /* bytes of a name with terminator */
-#define SL_LEASE_MIN_MS 2000 /* a TTL of 0 still has to last until the client connects */
+#define SL_LEASE_NAMES 64     /* of one address; more are refused as if the table were full */
+#define SL_LEASE_NAME 254     /* bytes of a name with terminator */
+#define SL_LEASE_MIN_MS 2000  /* a TTL of 0 still has to last until the client connects */
+#define SL_LEASE_MAX_S 604800 /* a TTL beyond a week is one (RFC 8767, 4) */
 
 /* A process key; all zero: nobody known. */
 struct sl_lease_client {

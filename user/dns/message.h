@@ -71,7 +71,10 @@ ldns_rdf *sl_question_dname(const struct sl_question *question);
 /* The address of an A or AAAA record (IPv4 mapped); false: it is none, or not of class IN. */
 bool sl_record_addr(const ldns_rr *record, struct sl_addr *addr);
 
-/* Such a record, its owner cloned; NULL: no memory. */
+/* Its TTL; RFC 2181, 8: what has the highest bit set is 0. */
+uint32_t sl_record_ttl_s(const ldns_rr *record);
+
+/* A record of an address, its owner cloned; NULL: no memory. */
 ldns_rr *sl_record_of(const ldns_rdf *owner, const struct sl_addr *addr, uint32_t ttl_s);
 
 /* The address that a name below in-addr.arpa or ip6.arpa stands for; false: for none. */

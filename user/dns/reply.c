@@ -70,15 +70,19 @@ static enum sl_dns_outcome no_memory(struct sl_query *query)
 	return fail(query, SL_DNS_UPSTREAM, SL_EDE_OTHER, "out of memory");
 }
 
-/* -errno of the ops, or 0. */
-static int add_address(struct sl_query *query, const ldns_rdf *owner, const struct sl_addr *addr,
-		       uint32_t ttl_s)
+/* Takes the record, which may be NULL for want of memory; -errno of the ops, or 0. */
+static int add_address(struct sl_query *query, ldns_rr *record, const struct sl_addr *addr)
 {
 	const struct sl_dns_options *options = &query->dns->options;
-	int ret = options->ops->lease(options->arg, query->name, addr, ttl_s, &query->who);
+	int ret = record ? options->ops->lease(options->arg, query->name, addr,
+					       sl_record_ttl_s(record), &query->who)
+			 : -ENOMEM;
 
-	if (!ret)
-		ret = add(&query->reply.answer, sl_record_of(owner, addr, ttl_s));
+	if (ret) {
+		ldns_rr_free(record);
+		return ret;
+	}
+	ret = add(&query->reply.answer, record);
 	if (!ret)
 		query->addresses++;
 	return ret;
@@ -93,7 +97,7 @@ static int add_synthetic(struct answer *a, uint32_t ttl_s)
 	struct sl_addr addr;
 	int ret = options->ops->synthetic(options->arg, query->name, family, &addr);
 
-	return ret ?: add_address(query, a->name, &addr, ttl_s);
+	return ret ?: add_address(query, sl_record_of(a->name, &addr, ttl_s), &addr);
 }
 
 /* Adds the addresses that may be told; `type` may be the family that was not asked for. */
@@ -117,8 +121,8 @@ static int add_addresses(struct answer *a, uint16_t type)
 			continue;
 		}
 		if (options->ops->synthetic)
-			return add_synthetic(a, ldns_rr_ttl(record));
-		ret = add_address(query, a->chain.end, &addr, ldns_rr_ttl(record));
+			return add_synthetic(a, sl_record_ttl_s(record));
+		ret = add_address(query, ldns_rr_clone(record), &addr);
 	}
 	return ret;
 }

@@ -97,6 +97,7 @@ struct sl_dns {
 	TAILQ_HEAD(, sl_conn) conns;
 	TAILQ_HEAD(, sl_conn) dead;
 	unsigned int conn_count;
+	size_t unread;                  /* bytes of answers that TCP clients have not read */
 	TAILQ_HEAD(, sl_query) queries; /* in flight */
 	unsigned int waiting;
 	uint64_t counts[SL_DNS_COUNT_MAX];

@@ -10,7 +10,9 @@
 #include "base/clock.h"
 #include "dns/server_private.h"
 
-#define OUT_MAX (128 * 1024) /* bytes not read by the client, above which it is not read either */
+/* Bytes that clients have not read, above which their next queries are not either. */
+#define OUT_MAX (128 * 1024)        /* of one */
+#define OUT_TOTAL (4 * 1024 * 1024) /* of all; a client that has read everything is served */
 
 void sl_conn_close(struct sl_conn *conn)
 {
@@ -28,6 +30,7 @@ void sl_conn_close(struct sl_conn *conn)
 	}
 	sl_cleanup_fd(&conn->fd);
 	sl_cleanup_free(&conn->out);
+	dns->unread -= conn->out_size - conn->out_done;
 	TAILQ_REMOVE(&dns->conns, conn, all);
 	TAILQ_INSERT_TAIL(&dns->dead, conn, all);
 	dns->conn_count--;
@@ -46,7 +49,10 @@ void sl_conn_free_dead(struct sl_dns *dns)
 /* Whether its next query may be taken. */
 static bool has_room(const struct sl_conn *conn)
 {
-	return conn->waiting < SL_DNS_INFLIGHT_SOCKET && conn->out_size - conn->out_done < OUT_MAX;
+	size_t unread = conn->out_size - conn->out_done;
+
+	return conn->waiting < SL_DNS_INFLIGHT_SOCKET &&
+	       (!unread || (unread < OUT_MAX && conn->dns->unread < OUT_TOTAL));
 }
 
 /* The next whole query that was read, of `size` bytes; NULL: there is none yet. */
@@ -83,6 +89,7 @@ static int flush(struct sl_conn *conn)
 		if (n < 0)
 			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 		conn->out_done += (size_t)n;
+		conn->dns->unread -= (size_t)n;
 		conn->since_ms = sl_monotonic_ms();
 	}
 	sl_cleanup_free(&conn->out);
@@ -107,6 +114,7 @@ void sl_conn_send(struct sl_conn *conn, const uint8_t *data, size_t size)
 	out[1] = (uint8_t)size;
 	memcpy(out + 2, data, size);
 	conn->out_size += 2 + size;
+	conn->dns->unread += 2 + size;
 	/* An error is seen by the event that comes with it. */
 	flush(conn);
 }
