@@ -158,6 +158,33 @@ Test(relay_limits, gone_unanswered)
 	cr_assert_eq(relay_streams(), 0);
 }
 
+/* Both are ready in one turn, the client's end first. */
+Test(relay_limits, gone_while_it_is_connected)
+{
+	_cleanup_fd_ int later = -1, server = -1;
+	int client;
+
+	relay_start(SL_RELAY_TRANSPARENT, (struct sl_relay_options){ 0 });
+	relay_world.policy = RELAY_LATER;
+	client = relay_connect();
+	RELAY_UNTIL(relay_world.asked);
+	relay_reset(&client);
+	cr_assert_eq(sl_relay_dial(relay_world.stream, &relay_world.target), 0);
+	RELAY_UNTIL(relay_world.ended);
+	cr_assert_eq(relay_world.end.cause, SL_RELAY_CAUSE_CLIENT);
+	cr_assert_not(relay_world.end.connected);
+	cr_assert_eq(relay_streams(), 0);
+	/* And nothing of it is left in any list. */
+	relay_world.policy = RELAY_DIAL;
+	later = relay_connect();
+	server = relay_accept();
+	relay_expect_eof(server);
+	sl_cleanup_fd(&server);
+	server = relay_accept();
+	relay_send_text(later, "fine");
+	relay_expect_text(server, "fine");
+}
+
 Test(relay_limits, freed_with_all_kinds_open)
 {
 	int clients[2], server;

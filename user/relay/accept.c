@@ -120,8 +120,11 @@ static int prepare(struct sl_relay *relay, const struct sl_relay_listener *liste
 
 	if (flags < 0 || fcntl(listener->fd, F_SETFL, flags | O_NONBLOCK))
 		return sl_err_sys(err, errno, "can't use a descriptor as the relay's listener");
-	if (listener->kind != SL_RELAY_UDP)
+	if (listener->kind != SL_RELAY_UDP) {
+		/* Accepted sockets inherit that, which saves their calls. */
+		sl_stream_set_socket(listener->fd);
 		return 0;
+	}
 	if (!relay->options.ops->flow_admit)
 		return sl_err_set(err, EINVAL, "datagrams need operations for their flows");
 	return sl_flow_listen(relay, listener, err);

@@ -20,10 +20,9 @@ struct sl_dial {
 	struct sl_addr addresses[SL_RELAY_ADDRESSES_MAX];
 	char device[SL_RELAY_DEVICE_MAX];
 	struct sl_timer stagger;
-	size_t next;       /* address to try */
-	unsigned int open; /* attempts */
-	int code;          /* errno of the last one that failed */
-	bool over;
+	size_t next;               /* address to try */
+	unsigned int open;         /* attempts */
+	int code;                  /* errno of the last one that failed */
 	struct attempt attempts[]; /* of each address */
 };
 
@@ -75,10 +74,11 @@ int sl_dial_socket(int type, const struct sl_relay_target *target, const struct 
 	return 0;
 }
 
-static void stop(struct sl_dial *dial)
+void sl_dial_stop(struct sl_dial *dial)
 {
+	if (!dial)
+		return;
 	sl_timer_off(&dial->stagger);
-	dial->over = true;
 	for (size_t i = 0; i < dial->target.count; i++)
 		sl_cleanup_fd(&dial->attempts[i].fd);
 	dial->open = 0;
@@ -88,7 +88,7 @@ void sl_dial_free(struct sl_dial **dial)
 {
 	if (!*dial)
 		return;
-	stop(*dial);
+	sl_dial_stop(*dial);
 	free(*dial);
 	*dial = NULL;
 }
@@ -97,8 +97,7 @@ void sl_dial_failed(struct sl_relay_stream *stream, int code)
 {
 	bool shortage = sl_relay_is_shortage(code);
 
-	if (stream->dial)
-		stop(stream->dial);
+	sl_dial_stop(stream->dial);
 	stream->relay->counts[SL_RELAY_DIAL_FAILED]++;
 	sl_stream_fail(stream, shortage ? SL_RELAY_CAUSE_MEMORY : SL_RELAY_CAUSE_DIAL, code);
 	if (stream->way == SL_RELAY_WAY_TRANSPARENT)
@@ -176,7 +175,7 @@ static void attempt_ready(struct sl_watch *watch, uint32_t events)
 	}
 	dial->stream->end.address = dial->addresses[attempt - dial->attempts];
 	dial->stream->end.port = dial->target.port;
-	stop(dial);
+	sl_dial_stop(dial);
 	sl_stream_open(dial->stream, &fd);
 }
 

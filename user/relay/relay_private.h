@@ -149,11 +149,15 @@ void sl_stream_ask(struct sl_relay_stream *stream, const char *host, uint16_t po
 /* `fd` is the target's, connected: bytes may flow. */
 void sl_stream_open(struct sl_relay_stream *stream, int *fd);
 void sl_stream_queue(struct sl_relay_stream *stream);
+/* No delays for small segments, and silent peers are noticed; of a listener: what it accepts. */
+void sl_stream_set_socket(int fd);
 void sl_stream_init_timers(struct sl_relay *relay);
 
 /* dial.c */
 int sl_dial_new(struct sl_relay_stream *stream, const struct sl_relay_target *target);
 void sl_dial_free(struct sl_dial **dial);
+/* Nothing comes of it any more. NULL is allowed. */
+void sl_dial_stop(struct sl_dial *dial);
 void sl_dial_stagger_due(struct sl_timer *timer);
 /* Whether a target can be dialled. 0 or -EINVAL. */
 int sl_dial_check(const struct sl_relay_target *target);

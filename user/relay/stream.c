@@ -36,6 +36,8 @@ void sl_stream_end(struct sl_relay_stream *stream)
 	sl_timer_off(&stream->phase);
 	sl_timer_off(&stream->idle);
 	sl_timer_off(&stream->life);
+	/* A connection that is made in the same turn would open it again. */
+	sl_dial_stop(stream->dial);
 	if (stream->queued)
 		TAILQ_REMOVE(&relay->ready, stream, ready);
 	stream->queued = false;
@@ -221,7 +223,7 @@ static void server_ready(struct sl_watch *watch, uint32_t events)
 	run(stream);
 }
 
-static void set_socket(int fd)
+void sl_stream_set_socket(int fd)
 {
 	const int on = 1, idle = KEEPALIVE_IDLE, step = KEEPALIVE_STEP, probes = KEEPALIVE_PROBES;
 
@@ -240,7 +242,7 @@ void sl_stream_open(struct sl_relay_stream *stream, int *fd)
 	stream->server.side.fd = TAKE_FD(*fd);
 	stream->end.connected = true;
 	relay->counts[SL_RELAY_CONNECTED]++;
-	set_socket(stream->server.side.fd);
+	sl_stream_set_socket(stream->server.side.fd);
 	/* Changing what is watched for tells anew what is ready, edges or not. */
 	if (epoll_ctl(relay->epoll, EPOLL_CTL_MOD, stream->server.side.fd, &event) ||
 	    (stream->way != SL_RELAY_WAY_TRANSPARENT && sl_explicit_connected(stream))) {
@@ -299,7 +301,6 @@ int sl_stream_new(struct sl_relay *relay, const struct sl_relay_entry *entry, in
 		return ret;
 	TAKE_PTR(stream);
 	*fd = -1;
-	set_socket(s->client.side.fd);
 	LIST_INSERT_HEAD(&relay->streams, s, all);
 	relay->stream_count++;
 	sl_timer_set(&s->life, &relay->lives, sl_relay_now_ms(relay));
