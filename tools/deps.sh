@@ -4,8 +4,8 @@
 # What building and testing need, in one table: how to see that it is there, and the
 # Debian package that brings it.
 #
-#	deps.sh install [GROUP]	installs what is missing (root, apt-get): of all groups but vm,
-#				or of build and the group
+#	deps.sh install [GROUP]	installs what is missing (root, apt-get): of all groups but
+#				bench and vm, or of build and the group
 #	deps.sh probe FILE	writes what make wants to know, fails if the build can't work
 #	deps.sh need GROUP	fails, naming what is missing of a group
 #	deps.sh list		prints the packages with their reasons
@@ -50,6 +50,7 @@ table()
 	lint|clang-format|cmd clang-format|checks the format
 	lint|clang-tidy|cmd clang-tidy|static checks
 	lint|shellcheck|cmd shellcheck|checks the scripts
+	bench|haproxy|cmd haproxy|what the relay is measured against
 	vm|qemu-system-x86|cmd qemu-system-x86_64|boots other kernels
 	vm|busybox-static|cmd busybox|the first steps of a virtual machine
 	vm|cpio|cmd cpio|packs them
@@ -104,7 +105,7 @@ complain()
 {
 	local how="make deps"
 
-	[ "${3:-}" != vm ] || how="tools/deps.sh install vm"
+	case ${3:-} in bench | vm) how="tools/deps.sh install $3" ;; esac
 	{
 		echo "error: $1; missing:"
 		awk -F'|' '{ printf "  %-22s Debian package %s\n", $2, $1 }' <<<"$2"
@@ -179,7 +180,7 @@ probe()
 case ${1:-} in
 install) install_missing ${2:+build "$2"} ;;
 probe) probe "${2:?the file to write}" ;;
-need) need "${2:?a group: test, fuzz, lint or vm}" ;;
+need) need "${2:?a group: test, fuzz, lint, bench or vm}" ;;
 list) table | awk -F'|' '{ printf "%-18s %s\n", $2, $4 }' ;;
 *)
 	echo "usage: $0 { install [GROUP] | probe FILE | need GROUP | list }" >&2

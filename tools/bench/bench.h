@@ -48,6 +48,7 @@ extern const struct sl_command sl_bench_busy;
 extern const struct sl_command sl_bench_kill;
 extern const struct sl_command sl_bench_sandboxes;
 extern const struct sl_command sl_bench_run;
+extern const struct sl_command sl_bench_relay;
 
 static inline uint64_t sl_bench_now_ns(void)
 {
