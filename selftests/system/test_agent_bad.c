@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -276,20 +277,21 @@ static void refuse_second(const char *socket, const char *state, const char *set
 	cli_free(&cli);
 }
 
-static uint64_t effective(pid_t pid)
+/* A number in /proc/PID/status, hexadecimal. */
+static uint64_t status_of(pid_t pid, const char *name)
 {
 	_cleanup_file_ FILE *file = NULL;
 	char path[64], line[256];
-	uint64_t caps = 0;
+	size_t len = strlen(name);
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	file = fopen(path, "re");
 	cr_assert_not_null(file);
 	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "CapEff: %lx", &caps) == 1)
-			return caps;
+		if (!strncmp(line, name, len) && line[len] == ':')
+			return strtoull(line + len + 1, NULL, 16);
 	}
-	cr_assert_fail("no CapEff");
+	cr_assert_fail("no %s", name);
 	return 0;
 }
 
@@ -303,9 +305,11 @@ Test(agent_bad, second_agent)
 	snprintf(state, sizeof(state), "%s/other", agent.dir);
 	snprintf(set, sizeof(set), "%sx", agent.set);
 	/* It has what it uses, and no more. */
-	cr_expect_neq(effective(worker), 0);
-	cr_expect_eq(effective(worker) & ~sl_caps_mediating(), 0);
-	cr_expect_eq(effective(agent.pid) & ~sl_caps_mediating(), 0);
+	cr_expect_neq(status_of(worker, "CapEff"), 0);
+	cr_expect_eq(status_of(worker, "CapEff") & ~sl_caps_mediating(), 0);
+	cr_expect_eq(status_of(agent.pid, "CapEff") & ~sl_caps_mediating(), 0);
+	cr_expect_eq(status_of(worker, "Seccomp"), SECCOMP_MODE_FILTER);
+	cr_expect_eq(status_of(agent.pid, "Seccomp"), SECCOMP_MODE_FILTER);
 	refuse_second(agent.socket, state, set, "has the socket");
 	refuse_second(socket, agent.state, set, "has the state directory");
 	refuse_second(socket, state, agent.set, "has the set");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "agent/confine.h"
 #include "agent/place.h"
 #include "agent/worker.h"
 #include "base/log.h"
@@ -125,6 +126,7 @@ static int run(struct sl_cli *cli, const void *values, int argc, char **argv)
 	ret = sl_shared_make(cli->set_dir, NULL, &cli->err);
 	/* From here on, of the keeper and its workers: nothing is mounted or made any more. */
 	ret = ret ?: sl_caps_keep(sl_caps_mediating(), &cli->err);
+	ret = ret ?: sl_confine(&cli->err);
 	ret = ret ?: keep(&wanted, &cli->err);
 	sl_place_leave(&place);
 	/* Without sandboxes nobody needs it; what goes wrong here is the next agent's to tell. */
