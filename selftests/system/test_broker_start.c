@@ -2,6 +2,7 @@
 /* The hand-over of a listener, and what goes wrong before the workload runs. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include "broker/listener.h"
 #include "broker/notify.h"
 #include "broker/probe.h"
+#include "broker/task.h"
 #include "system/held.h"
 
 TestSuite(broker_start, .timeout = 60);
@@ -272,6 +274,41 @@ Test(broker_start, privilege_is_checked_first)
 		_exit(strstr(err.hint, "CAP_SYS_PTRACE") ? 0 : 2);
 	}
 	cr_expect_eq(held_wait(pid), 0);
+}
+
+#define KILLS 30
+
+/*
+ * Whoever answers is killed while it looks whether it may: what it has forked for that has all
+ * its listeners, and would keep the calls of who waits for them from ever failing.
+ */
+Test(broker_start, killed_while_it_checks)
+{
+	struct pollfd poller = { .events = POLLIN };
+	char bytes[3];
+	int fds[2];
+	pid_t pid;
+
+	for (int i = 0; i < KILLS; i++) {
+		cr_assert_eq(pipe2(fds, O_CLOEXEC), 0);
+		pid = fork();
+		cr_assert_geq(pid, 0);
+		while (!pid && write(fds[1], "", 1) == 1 && !sl_task_check_access(NULL))
+			;
+		if (!pid)
+			_exit(1);
+		close(fds[1]);
+		for (size_t n = 0; n < sizeof(bytes); n++)
+			cr_assert_eq(read(fds[0], bytes, 1), 1);
+		cr_assert_eq(kill(pid, SIGKILL), 0);
+		cr_expect_eq(held_wait(pid), 128 + SIGKILL);
+		/* The end comes when nobody has the pipe any longer. */
+		poller.fd = fds[0];
+		while (poll(&poller, 1, 10000) == 1 && read(fds[0], bytes, sizeof(bytes)) > 0)
+			;
+		cr_assert(poller.revents, "round %d: somebody is left", i);
+		close(fds[0]);
+	}
 }
 
 Test(broker_start, what_is_added_is_checked)
