@@ -25,23 +25,28 @@ static const struct sl_option kill_options[] = {
 	SL_OPTION(U32, struct kill_options, seconds, "seconds", 's', "COUNT", "how long", .min = 1,
 		  .max = 86400, .fallback = "10"),
 	SL_OPTION(U32, struct kill_options, every_ms, "every", 0, "MS",
-		  "a worker is killed so long after the one before, or when there is one again",
-		  .min = 1, .max = 60000, .fallback = "100"),
+		  "a worker is killed when it is so old", .min = 1, .max = 60000,
+		  .fallback = "100"),
 	{ 0 },
 };
 
+/* Each, so long after it was first seen. */
 static unsigned int kill_workers(const struct sl_loops *loops, unsigned int ms,
 				 unsigned int every_ms)
 {
-	int64_t now_ms = sl_monotonic_ms(), end_ms = now_ms + ms, next_ms = now_ms + every_ms;
+	int64_t now_ms = sl_monotonic_ms(), end_ms = now_ms + ms, seen_ms = now_ms;
+	pid_t seen = 0, worker;
 	unsigned int killed = 0;
-	pid_t worker;
 
 	for (; now_ms < end_ms && !sl_world_stopped(); now_ms = sl_monotonic_ms()) {
-		worker = now_ms >= next_ms ? sl_daemon_worker(&loops->daemon) : 0;
-		if (worker > 0 && !kill(worker, SIGKILL)) {
+		worker = sl_daemon_worker(&loops->daemon);
+		if (worker != seen) {
+			seen = worker;
+			seen_ms = now_ms;
+		}
+		if (worker > 0 && now_ms >= seen_ms + every_ms && !kill(worker, SIGKILL)) {
 			killed++;
-			next_ms = now_ms + every_ms;
+			seen_ms = end_ms;
 		}
 		poll(NULL, 0, LOOK_MS);
 	}
