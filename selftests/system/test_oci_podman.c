@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "system/oci.h"
-
-TestSuite(oci_podman, .init = oci_up, .fini = oci_down, .timeout = 120);
 
 /* cgroupfs and vfs: neither systemd nor overlayfs is needed. $1: the scratch directory. */
 #define PODMAN                                                                                 \
@@ -26,6 +25,22 @@ static void shell(struct cli *cli, const char *script)
 		  (const char *const[]){ "/bin/sh", "-c", script, "sh", agent.dir, NULL });
 	cli_end(cli);
 }
+
+/* What podman leaves running uses its directory, and comes to us when its parent ends. */
+static void down(void)
+{
+	struct cli cli;
+
+	shell(&cli, PODMAN "rm --all --force 2>&1");
+	cli_free(&cli);
+	oci_serve_end(SIGTERM);
+	agent_end(SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	oci_down();
+}
+
+TestSuite(oci_podman, .init = oci_up, .fini = down, .timeout = 120);
 
 /* An image of sl-load alone, and the profile with a policy of its own if there is one. */
 static void make_image(void)
