@@ -164,6 +164,41 @@ Test(session, being_made)
 	cr_assert_eq(attach(2, 20), row, "the connection is free for another");
 }
 
+/* One who says nothing for ever, and may: only the end of its connection is a loss. */
+Test(session, silence_is_no_loss_if_so_wanted)
+{
+	struct sl_record_new wanted = session_new(1, 1);
+	unsigned int row, other, at = 0;
+
+	wanted.options.silence_ms = 0;
+	cr_assert_eq(sl_session_attach(sessions, 10, &wanted, 0, &step, &err), 0);
+	row = step.row;
+	cr_assert_eq(sl_session_attached(sessions, row, 1, 0, &step), 0);
+	cr_assert_eq(sl_sessions_deadline(sessions), -1);
+	cr_assert_eq(sl_session_heard(sessions, 10, 10, &other), 0);
+	cr_assert_eq(sl_sessions_deadline(sessions), -1);
+	cr_assert(!sl_sessions_expire(sessions, 1LL << 40, &step));
+	sl_session_hung_up(sessions, 10, "cut", 20, &step);
+	cr_assert_eq(sl_record_state(records, row), SL_RECORD_LOST);
+	cr_assert_eq(sl_sessions_deadline(sessions), 20 + SESSION_GRACE_MS);
+	cr_assert_eq(recover(row, 11, 2, 30), SL_ANSWER_RECOVERED);
+	cr_assert_eq(sl_sessions_deadline(sessions), -1);
+	/* The next worker has no connection of it: it waits for one, but not for ever. */
+	sl_sessions_free(&sessions);
+	cr_assert_eq(sl_sessions_new(&sessions, records, &err), 0);
+	while (sl_sessions_start(sessions, &at, 100, &step))
+		;
+	cr_assert_eq(sl_sessions_deadline(sessions), 100 + SL_SILENCE_MAX_MS);
+	/* Its client goes before all is in place: that is no connection either. */
+	wanted = session_new(2, 1);
+	wanted.options.silence_ms = 0;
+	cr_assert_eq(sl_session_attach(sessions, 20, &wanted, 0, &step, &err), 0);
+	row = step.row;
+	sl_session_hung_up(sessions, 20, "cut", 0, &step);
+	cr_assert_eq(sl_session_attached(sessions, row, 2, 50, &step), 0);
+	cr_assert_eq(sl_sessions_deadline(sessions), 50 + SL_SILENCE_MAX_MS);
+}
+
 Test(session, silence_then_grace_then_the_stated_end)
 {
 	static const char *const want[] = { "SE", "STE", "SKE" };

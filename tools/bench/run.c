@@ -3,21 +3,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "bench.h"
-#include "control/client.h"
-#include "kernel/bpffs.h"
-#include "kernel/shared.h"
+#include "daemon.h"
 #include "report.h"
 #include "stats.h"
 #include "world.h"
@@ -25,10 +20,6 @@
 #define TRUE_PATH "/bin/true"
 #define BUDGET_MS 60
 #define ROUNDS_MAX 1000
-
-/* How long the agent may take to load its programs. */
-#define START_TRIES 600
-#define START_PAUSE_MS 50
 
 struct run_options {
 	struct sl_bench_common common;
@@ -48,9 +39,9 @@ static const char *const names[MODE_MAX] = { "true", "run, with an agent",
 					     "run --policy, with an agent", "run, without" };
 
 struct bench {
-	char dir[64], socket[96], state[96], policy[96], set[96];
-	char sluice[PATH_MAX], sluiced[PATH_MAX];
-	pid_t agent;
+	struct sl_world *world;
+	struct sl_daemon agent;
+	char sluice[PATH_MAX], policy[128];
 	double ms[MODE_MAX][ROUNDS_MAX];
 	double scratch[ROUNDS_MAX];
 };
@@ -83,8 +74,8 @@ static int turn(struct bench *b, enum mode mode, double *ms, struct sl_err *err)
 {
 	const char *const argvs[MODE_MAX][10] = {
 		{ "true" },
-		{ "sluice", "--agent", b->socket, "run", "-q", "--", TRUE_PATH },
-		{ "sluice", "--agent", b->socket, "run", "-q", "--policy", b->policy, "--",
+		{ "sluice", "--agent", b->agent.socket, "run", "-q", "--", TRUE_PATH },
+		{ "sluice", "--agent", b->agent.socket, "run", "-q", "--policy", b->policy, "--",
 		  TRUE_PATH },
 		{ "sluice", "--agent", "none", "run", "-q", "--", TRUE_PATH },
 	};
@@ -99,90 +90,41 @@ static int turn(struct bench *b, enum mode mode, double *ms, struct sl_err *err)
 	return rc ? sl_err_set(err, ECHILD, "'%s' ended with %d", names[mode], rc) : 0;
 }
 
-/* Programs are where this one is. */
-static int find_programs(struct bench *b, struct sl_err *err)
+static int find_program(struct bench *b, struct sl_err *err)
 {
+	const char *named = getenv("SLUICE");
 	char self[PATH_MAX - 16];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n < 0)
-		return sl_err_sys(err, errno, "/proc/self/exe");
+		return sl_err_sys(err, errno, "can't tell this program's path");
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
-	snprintf(b->sluice, sizeof(b->sluice), "%s/sluice", self);
-	snprintf(b->sluiced, sizeof(b->sluiced), "%s/sluiced", self);
-	if (access(b->sluice, X_OK) || access(b->sluiced, X_OK))
-		return sl_err_sys(err, errno, "sluice and sluiced have to be in '%s'", self);
-	return 0;
+	if (named)
+		snprintf(b->sluice, sizeof(b->sluice), "%s", named);
+	else
+		snprintf(b->sluice, sizeof(b->sluice), "%s/sluice", self);
+	if (!access(b->sluice, X_OK))
+		return 0;
+	sl_err_sys(err, errno, "'%s'", b->sluice);
+	return sl_err_hint(err, "build it, or name it with SLUICE");
 }
 
-static int write_policy(const struct bench *b, struct sl_err *err)
+/* Goes with the agent's directory. */
+static int write_policy(struct bench *b, struct sl_err *err)
 {
 	static const char text[] = "version: 1\n"
 				   "network_policies:\n"
 				   "  bench:\n"
 				   "    endpoints: [{cidr: 192.0.2.0/24, port: 443}]\n"
 				   "    binaries: [{path: " TRUE_PATH "}]\n";
-	_cleanup_fd_ int fd = open(b->policy, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	_cleanup_fd_ int fd = -1;
 
+	snprintf(b->policy, sizeof(b->policy), "%s/policy.yaml", b->agent.dir);
+	fd = open(b->policy, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	return fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text)
 		       ? sl_err_sys(err, errno ?: EIO, "can't write '%s'", b->policy)
 		       : 0;
-}
-
-static int start_agent(struct bench *b, struct sl_err *err)
-{
-	const char *const argv[] = { "sluiced", "--socket", b->socket, "--state-dir",
-				     b->state,  "--set",    b->set,    NULL };
-	struct sl_control *control = NULL;
-	int rc = spawn(&b->agent, b->sluiced, argv, err);
-
-	for (int i = 0; !rc && i < START_TRIES; i++) {
-		if (!sl_control_connect(&control, b->socket, START_PAUSE_MS, NULL)) {
-			sl_control_free(&control);
-			return 0;
-		}
-		poll(NULL, 0, START_PAUSE_MS);
-	}
-	return rc ? rc : sl_err_set(err, ETIMEDOUT, "sluiced does not listen");
-}
-
-static int bench_make(struct bench *b, struct sl_err *err)
-{
-	int rc = find_programs(b, err);
-
-	if (rc)
-		return rc;
-	snprintf(b->dir, sizeof(b->dir), "/tmp/sluice-bench-%d", getpid());
-	snprintf(b->socket, sizeof(b->socket), "%s/control.sock", b->dir);
-	snprintf(b->state, sizeof(b->state), "%s/state", b->dir);
-	snprintf(b->policy, sizeof(b->policy), "%s/policy.yaml", b->dir);
-	snprintf(b->set, sizeof(b->set), SL_SET_ROOT "/bench-run-%d", getpid());
-	if (mkdir(b->dir, 0700))
-		return sl_err_sys(err, errno, "can't make '%s'", b->dir);
-	rc = write_policy(b, err);
-	return rc ? rc : start_agent(b, err);
-}
-
-/* sluiced takes its set away, and what is in the directory is known. */
-static void bench_end(struct bench *b)
-{
-	char path[PATH_MAX];
-
-	if (b->agent > 0) {
-		kill(b->agent, SIGTERM);
-		(void)await(b->agent);
-	}
-	snprintf(path, sizeof(path), "%s.lock", b->socket);
-	unlink(path);
-	unlink(b->policy);
-	snprintf(path, sizeof(path), "%s/policies", b->state);
-	rmdir(path);
-	snprintf(path, sizeof(path), "%s/sessions", b->state);
-	rmdir(path);
-	rmdir(b->state);
-	if (b->dir[0] && rmdir(b->dir) && errno != ENOENT)
-		fprintf(stderr, "%s is left: %s\n", b->dir, strerror(errno));
 }
 
 static int measure(struct bench *b, uint32_t rounds, struct sl_err *err)
@@ -200,12 +142,12 @@ static int measure(struct bench *b, uint32_t rounds, struct sl_err *err)
 
 static void tell(struct bench *b, uint32_t rounds, struct sl_report *report)
 {
-	double bare[ROUNDS_MAX], over;
+	double more[ROUNDS_MAX], over;
 
 	for (int mode = 0; mode < MODE_MAX; mode++) {
 		for (uint32_t i = 0; i < rounds; i++)
-			bare[i] = b->ms[mode][i] - b->ms[MODE_BARE][i];
-		over = sl_median(bare, rounds);
+			more[i] = b->ms[mode][i] - b->ms[MODE_BARE][i];
+		over = sl_median(more, rounds);
 		memcpy(b->scratch, b->ms[mode], rounds * sizeof(double));
 		sl_report_row(report, "run", names[mode]);
 		sl_report_float(report, "median_ms", sl_median(b->scratch, rounds));
@@ -232,9 +174,13 @@ static int run_run(struct sl_cli *cli, const void *options, int argc, char **arg
 	rc = sl_report_new(&report, "run", &opt->common);
 	if (rc)
 		sl_err_sys(&cli->err, -rc, "result");
-	rc = rc ?: bench_make(b, &cli->err);
+	rc = rc ?: find_program(b, &cli->err);
+	rc = rc ?: sl_world_new(&b->world, &cli->err);
+	rc = rc ?: sl_daemon_start(&b->agent, b->world, &cli->err);
+	rc = rc ?: write_policy(b, &cli->err);
 	rc = rc ?: measure(b, rounds, &cli->err);
-	bench_end(b);
+	sl_daemon_stop(&b->agent);
+	sl_world_free(&b->world);
 	if (!rc) {
 		tell(b, rounds, report);
 		sl_report_note(report, "one operation: spawn, until the end was waited for; the "

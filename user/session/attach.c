@@ -127,7 +127,7 @@ int sl_session_attached(struct sl_sessions *sessions, unsigned int row, uint32_t
 	if (ret)
 		return ret;
 	sl_session_silence(&sessions->locals[row], now_ms, sl_record_at(sessions->records, row),
-			   true);
+			   sessions->locals[row].conn != 0);
 	answer(step, sessions->records, SL_ANSWER_NEW);
 	/* Before the answer: a client that has the token can come back for it. */
 	sl_step_add(step, SL_EFFECT_SAVE);
