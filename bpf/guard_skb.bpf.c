@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include "datagram.h"
 #include "name.h"
+#include "redirect.h"
 
 #define SKB_PASS 1
 #define SKB_DROP 0
@@ -89,11 +90,33 @@ static __always_inline bool datagram_denied(struct __sk_buff *skb, struct sl_soc
 		v.reason = SL_REASON_INTERNAL;
 	else if (!own_loopback(skb, &key.remote, &rec->local, guard, rec->owner.sandbox, true))
 		verdict_rules(&v, &key.remote);
-	if (v.reason == SL_REASON_NONE)
+	if (v.reason == SL_REASON_NONE ||
+	    ((guard->flags & SL_GUARD_DNS) && dns_listens(rec->owner.sandbox, &key.remote)))
 		return false;
 	key.reason = v.reason;
 	key.name = remote_name(guard, rec->owner.sandbox, &rec->owner, &key.remote);
 	return !verdict_tell(&key, &rec->owner, rec->cookie, v.class_id);
+}
+
+/* Who sends datagrams to a policy DNS or a relay, which has their port when it asks. */
+static __always_inline void datagram_publish(struct bpf_sock *sk, const struct sl_sock *rec)
+{
+	struct sl_datagram key = {
+		.netns_cookie = rec->netns_cookie,
+		.protocol = IPPROTO_UDP,
+		.port_be = bpf_htons(sk->src_port),
+	};
+	__u64 cookie = rec->cookie, *last = bpf_map_lookup_elem(&datagrams, &key);
+
+	if (!last || *last != cookie)
+		bpf_map_update_elem(&datagrams, &key, &cookie, BPF_ANY);
+}
+
+static __always_inline bool datagram_published(struct bpf_sock *sk, const struct sl_sock *rec,
+					       const struct sl_guard *guard)
+{
+	return sk->protocol == IPPROTO_UDP &&
+	       ((guard->flags & SL_GUARD_DATAGRAMS) || (rec->flags & SL_SOCK_REDIRECTED));
 }
 
 SEC("cgroup_skb/egress")
@@ -115,6 +138,8 @@ int on_guard_egress(struct __sk_buff *skb)
 		count(sandbox, SL_COUNTER_SOURCE_ROUTED);
 		return rec && guard && guard->mode == SL_GUARD_AUDIT ? SKB_PASS : SKB_DROP;
 	}
+	if (rec && guard && datagram_published(sk, rec, guard))
+		datagram_publish(sk, rec);
 	if (rec && guard && guard->mode != SL_GUARD_FROZEN && (rec->flags & SL_SOCK_PROBE))
 		return datagram_denied(skb, rec, guard) ? SKB_DROP : SKB_PASS;
 	if (!rec || !guard || !revoked(skb, sk, rec, guard))

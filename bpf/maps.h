@@ -11,6 +11,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include <sluice/counter.h>
+#include <sluice/dns.h>
 #include <sluice/event.h>
 #include <sluice/exe.h>
 #include <sluice/guard.h>
@@ -304,6 +305,22 @@ SL_MAP struct {
 	__type(key, struct sl_named);
 	__type(value, __u32);
 } named SEC(".maps");
+
+/* --- policy DNS (sluice/dns.h) --- */
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__type(value, struct sl_dns_listeners);
+} dns_listeners SEC(".maps");
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct sl_datagram);
+	__type(value, __u64);
+} datagrams SEC(".maps");
 
 /* --- events --- */
 

@@ -13,6 +13,7 @@
 #include "bytes.h"
 #include "call.h"
 #include "peer.h"
+#include "redirect.h"
 
 static __always_inline void no_identity(void)
 {
@@ -113,8 +114,12 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 	__u32 name = 0;
 
 	remote_of(&remote, ctx, v6);
-	if (!remote_verdict(ctx, rec, &remote, task, state, true, true, &name))
+	if (redirected(ctx, rec, &remote, state, v6))
+		sock_settle(rec, 0, true);
+	else if (!remote_verdict(ctx, rec, &remote, task, state, true, true, &name))
 		return 0;
+	else if (rec)
+		original_forget(rec);
 	if (!rec)
 		return 1;
 	if (rec->flags & SL_SOCK_CONNECTED) {
@@ -162,8 +167,10 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 		return 1;
 	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT, state);
 	name = rec ? rec->name : 0;
-	if (!remote_verdict(ctx, rec, &remote, task, state, false, !datagram_connected(ctx->sk),
-			    &name))
+	if (redirected(ctx, rec, &remote, state, v6))
+		name = 0;
+	else if (!remote_verdict(ctx, rec, &remote, task, state, false,
+				 !datagram_connected(ctx->sk), &name))
 		return 0;
 	if (!rec)
 		return 1;

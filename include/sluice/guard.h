@@ -52,9 +52,11 @@ enum sl_guard_flag {
 	SL_GUARD_KEEP = 1 << 2,      /* a reload leaves established connections alone */
 	SL_GUARD_STRICT = 1 << 3,    /* a policy has strict bits: exec looks at environments */
 	SL_GUARD_NAMES = 1 << 4,     /* somebody tells names: hooks look them up */
+	SL_GUARD_DNS = 1 << 5,       /* calls to port 53 go to the policy DNS */
+	SL_GUARD_DATAGRAMS = 1 << 6, /* who sends a datagram is published */
 };
 /* Not a policy's: a load leaves them as they are. */
-#define SL_GUARD_LASTING SL_GUARD_NAMES
+#define SL_GUARD_LASTING (SL_GUARD_NAMES | SL_GUARD_DNS | SL_GUARD_DATAGRAMS)
 
 /* Value of array `guards`, by sandbox id. All zero: observe. */
 struct sl_guard {

@@ -45,6 +45,7 @@ enum sl_sock_flag {
 	SL_SOCK_OWN = 1 << 15,         /* its remote end is the sandbox's own loopback */
 	SL_SOCK_PROBE = 1 << 16,       /* connected to try an address: its packets are decided */
 	SL_SOCK_TUPLE_ROW = 1 << 14,   /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
+	SL_SOCK_REDIRECTED = 1 << 18,  /* the policy DNS has it; `original` is what was asked */
 	SL_SOCK_OPENER_LOST = 1 << 17, /* it is another than `owner`, and there was no room */
 };
 

@@ -3,7 +3,7 @@
 #ifndef SLUICE_STEER_H
 #define SLUICE_STEER_H
 
-#include <sluice/abi.h>
+#include <sluice/dns.h>
 
 /* What an index of map `listeners` is made of. */
 #define SL_STEER_V6 1
@@ -22,8 +22,5 @@ enum sl_steer_which {
 	SL_STEER_DNS_UDP_V6 = SL_STEER_DNS | SL_STEER_UDP | SL_STEER_V6,
 	SL_STEER_MAX
 };
-
-/* Port of all resolvers (RFC 1035, 4.2). */
-#define SL_DNS_PORT 53
 
 #endif

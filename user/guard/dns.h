@@ -2,18 +2,37 @@
 /*
  * What the hooks of a sandbox with policy DNS do beyond deciding. Off for a sandbox without,
  * which then pays nothing for it. A policy that is loaded leaves all of it as it is; the end
- * of the sandbox is the end of it. Callers serialise what they do to one sandbox, as for
- * guard/guard.h.
+ * of the sandbox is the end of it. None of it is done in mode observe.
+ *
+ *	sl_guard_names(set, sandbox, true, &err);	before the first name is told
+ *	sl_guard_dns(set, sandbox, &listeners, &err);	with a way out: once they listen
+ *	sl_guard_datagrams(set, sandbox, true, &err);	with a relay
+ *
+ * Callers serialise what they do to one sandbox, as for guard/guard.h. All return 0, or -errno
+ * with err.
  */
 #ifndef SLUICE_USER_GUARD_DNS_H
 #define SLUICE_USER_GUARD_DNS_H
 
+#include <sluice/dns.h>
+
 #include "guard/guard.h"
 
-/*
- * Whether hooks look up by which name a destination is known (kernel/name.h). Not in mode
- * observe. 0 or -errno with err.
- */
+/* Whether hooks look up by which name a destination is known (kernel/name.h). */
 int sl_guard_names(struct sl_set *set, unsigned int sandbox, bool on, struct sl_err *err);
+
+/*
+ * Sends calls to port 53 of any address, UDP and TCP, to these listeners (loopback addresses
+ * of the members' network namespace); the application sees the address that it asked for.
+ * They need no rule, and no later policy ends them; a frozen sandbox' are denied. NULL: no
+ * more. Who sent a datagram is published (sl_sock_by_datagram()).
+ *
+ * Sockets that the sandbox's own hooks don't see are not sent there, and need a rule.
+ */
+int sl_guard_dns(struct sl_set *set, unsigned int sandbox, const struct sl_dns_listeners *listeners,
+		 struct sl_err *err);
+
+/* Whether the senders of all datagrams are published, as a relay needs it. */
+int sl_guard_datagrams(struct sl_set *set, unsigned int sandbox, bool on, struct sl_err *err);
 
 #endif

@@ -184,6 +184,7 @@ void sl_live_cgroup_links(const struct sl_set *set, const struct sl_sandbox *san
 		enum sl_prog_when when = sl_cgroup_progs[i].when;
 
 		if (when == SL_PROG_ALWAYS || (when == SL_PROG_COUNT_SKB && set->count_skb) ||
+		    (when == SL_PROG_DNS && (guard.flags & SL_GUARD_DNS)) ||
 		    (when == SL_PROG_GUARD && guard.mode != SL_GUARD_OBSERVE))
 			check_cgroup_link(set, sandbox, &sl_cgroup_progs[i], &findings);
 		else if (when == SL_PROG_ROOT && guard.mode != SL_GUARD_OBSERVE)

@@ -114,6 +114,20 @@ int sl_sock_by_fd(struct sl_set *set, int fd, struct sl_sock *out)
 	return rc ? sl_sock_by_cookie(set, cookie, out) : 0;
 }
 
+int sl_sock_by_datagram(struct sl_set *set, __u64 netns_cookie, unsigned int protocol,
+			__be16 port_be, struct sl_sock *out)
+{
+	struct sl_datagram key = {
+		.netns_cookie = netns_cookie,
+		.protocol = protocol,
+		.port_be = port_be,
+	};
+	__u64 cookie;
+	int rc = sl_map_lookup(set->maps[SL_MAP_DATAGRAMS], &key, &cookie);
+
+	return rc ? rc : sl_sock_by_cookie(set, cookie, out);
+}
+
 int sl_sock_more_read(const struct sl_set *set, const struct sl_sock *sock,
 		      struct sl_sock_more *out)
 {

@@ -110,10 +110,11 @@ static int attach_root(const struct sl_set *set, struct sl_err *err)
 	return rc;
 }
 
-int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err)
+/* Opens the sandbox's cgroup, still the same one. */
+static int open_cgroup(const struct sl_set *set, unsigned int id, int *out, struct sl_err *err)
 {
 	_cleanup_free_ struct sl_sandbox *sandbox = malloc(sizeof(*sandbox));
-	char path[2 * PATH_MAX], mount[PATH_MAX], dir[PATH_MAX];
+	char path[2 * PATH_MAX], mount[PATH_MAX];
 	_cleanup_fd_ int cgroup = -1;
 	unsigned long long cgroup_id = 0;
 	__u32 key = id;
@@ -134,9 +135,37 @@ int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err)
 		return rc;
 	if (sl_cgroup_id(&cgroup_id, cgroup) || cgroup_id != sandbox->cgroup_id)
 		return sl_err_set(err, ESTALE, "the cgroup of sandbox %u was replaced", id);
+	*out = TAKE_FD(cgroup);
+	return 0;
+}
+
+static int attach_to(const struct sl_set *set, unsigned int id, enum sl_prog_when when,
+		     struct sl_err *err)
+{
+	_cleanup_fd_ int cgroup = -1;
+	char dir[PATH_MAX];
+	int rc = open_cgroup(set, id, &cgroup, err);
+
+	if (rc)
+		return rc;
 	rc = sl_sandbox_dir(dir, set, id);
 	if (rc)
 		return sl_err_sys(err, -rc, "'%s'", set->dir);
-	rc = attach_kind(set, SL_PROG_GUARD, dir, cgroup, err);
-	return rc ? rc : attach_root(set, err);
+	return attach_kind(set, when, dir, cgroup, err);
+}
+
+int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err)
+{
+	return attach_to(set, id, SL_PROG_GUARD, err) ?: attach_root(set, err);
+}
+
+int sl_sandbox_redirect(struct sl_set *set, unsigned int id, bool on, struct sl_err *err)
+{
+	char sub[32];
+
+	if (on)
+		return attach_to(set, id, SL_PROG_DNS, err);
+	snprintf(sub, sizeof(sub), SL_SET_SANDBOXES "/%u", id);
+	detach_kind(set->dir, sub, SL_PROG_DNS);
+	return 0;
 }

@@ -25,6 +25,7 @@
 #include <sys/types.h>
 
 #include <sluice/counter.h>
+#include <sluice/dns.h>
 #include <sluice/exe.h>
 #include <sluice/guard.h>
 #include <sluice/iter.h>
@@ -73,6 +74,8 @@ enum sl_map {
 	SL_MAP_DECISIONS,
 	SL_MAP_NAMES,
 	SL_MAP_NAMED,
+	SL_MAP_DNS_LISTENERS,
+	SL_MAP_DATAGRAMS,
 	SL_MAP_RING,
 	SL_MAP_RINGS,
 	SL_MAP_RING_CTL,
@@ -168,6 +171,12 @@ int sl_sandbox_guard(struct sl_set *set, unsigned int id, struct sl_err *err);
  */
 void sl_sandbox_unguard(struct sl_set *set, unsigned int id);
 
+/*
+ * Attaches or takes off what tells applications the address that they asked for, where hooks
+ * send them elsewhere. Again is no error.
+ */
+int sl_sandbox_redirect(struct sl_set *set, unsigned int id, bool on, struct sl_err *err);
+
 /* Removes the cgroup links, then the sandbox's rows. -ENOENT when there is none. */
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err);
 
@@ -226,6 +235,15 @@ int sl_sock_by_fd(struct sl_set *set, int fd, struct sl_sock *out);
 
 /* Of a socket that is open, or was closed lately. -ENOENT when sluice has none. */
 int sl_sock_by_cookie(struct sl_set *set, __u64 cookie, struct sl_sock *out);
+
+/*
+ * Of the socket that has sent a datagram from this port of a network namespace last, where
+ * that is published (guard/dns.h): asked by who has just received it. The port may have
+ * changed hands meanwhile: whose sandbox it is has to be looked at. `port_be` in network
+ * order. -ENOENT when it was not seen, or sluice has no record.
+ */
+int sl_sock_by_datagram(struct sl_set *set, __u64 netns_cookie, unsigned int protocol,
+			__be16 port_be, struct sl_sock *out);
 
 /* What few sockets have; all zero, and -ENOENT, for the others. */
 int sl_sock_more_read(const struct sl_set *set, const struct sl_sock *sock,

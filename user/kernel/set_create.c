@@ -111,6 +111,9 @@ static int choose_sizes(struct sluice_bpf *skel, const struct sl_set_options *o)
 #define RESIZE(map, n) (bpf_map__set_max_entries(skel->maps.map, (n)))
 	rc = RESIZE(ring, ring);
 	rc = rc ?: (RESIZE(socks, slots) ?: RESIZE(tuple_buckets, slots / SLOTS_PER_BUCKET));
+	/* Each question to a policy DNS has a row, as long as its socket is remembered. */
+	if (slots > SLOTS_DEFAULT)
+		rc = rc ?: RESIZE(sock_more, slots);
 	if (o->max_socks)
 		rc = rc ?: (RESIZE(socks_over, o->max_socks) ?: RESIZE(tuples, o->max_socks));
 	if (o->max_socks)

@@ -28,6 +28,7 @@ enum sl_prog_when {
 	SL_PROG_ALWAYS,    /* to each sandbox's cgroup */
 	SL_PROG_COUNT_SKB, /* the same, only where calls can't be counted */
 	SL_PROG_GUARD,     /* the same, once it has a policy */
+	SL_PROG_DNS,       /* the same, while hooks send it to a policy DNS */
 	SL_PROG_ROOT,      /* to the root of cgroup2, once any sandbox has a policy */
 };
 
