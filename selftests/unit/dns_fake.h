@@ -15,6 +15,6 @@ nfds_t dns_fake_poll(const struct dns_fake *fake, struct pollfd *fds);
 void dns_fake_serve(struct dns_fake *fake);
 
 /* What the zone has for a query, or NULL: it is none. */
-ldns_pkt *dns_fake_answer(struct dns_fake *fake, const uint8_t *query, size_t size);
+ldns_pkt *dns_fake_answer(struct dns_fake *fake, const uint8_t *data, size_t size);
 
 #endif

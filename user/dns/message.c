@@ -236,7 +236,7 @@ static bool reverse_v6(const char *name, struct sl_addr *addr)
 		return false;
 	memset(addr, 0, sizeof(*addr));
 	for (unsigned int i = 0; i < 32; i++) {
-		int digit = name[2 * i];
+		int digit = (unsigned char)name[2 * i];
 
 		if (!isxdigit(digit) || name[2 * i + 1] != '.')
 			return false;

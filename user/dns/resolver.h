@@ -93,8 +93,7 @@ typedef void (*sl_resolver_addresses_fn)(void *arg, int error, const struct sl_a
  * here, unless this fails: -EINVAL (no name), -ENOMEM, -ENOBUFS.
  */
 int sl_resolver_addresses(struct sl_resolver *resolver, const char *name,
-			  sl_resolver_addresses_fn fn, void *arg,
-			  struct sl_resolver_request **request);
+			  sl_resolver_addresses_fn fn, void *arg, struct sl_resolver_request **out);
 
 /* `fn` is not called. *request becomes NULL; not after `fn` was called. */
 void sl_resolver_cancel(struct sl_resolver_request **request);
