@@ -42,11 +42,14 @@ static void who(void *arg, const struct sl_dns_source *from, struct sl_dns_who *
 	*out = (struct sl_dns_who){ .known = true, .tgid = 1 };
 }
 
-static bool eligible(void *arg, const char *name, uint16_t type, const struct sl_dns_who *asker)
+static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
+				const struct sl_dns_who *asker)
 {
 	(void)arg;
 	check_name(name);
-	return asker->known && type != LDNS_RR_TYPE_NULL;
+	if (name[0] == 's')
+		return SL_DNS_ABSENT;
+	return asker->known && type != LDNS_RR_TYPE_NULL ? SL_DNS_ASK : SL_DNS_REFUSE;
 }
 
 static bool answer(void *arg, const char *name, const struct sl_addr *addr,

@@ -46,14 +46,17 @@ static void who(void *arg, const struct sl_dns_source *source, struct sl_dns_who
 	out->known = false;
 }
 
-static bool eligible(void *arg, const char *name, uint16_t type, const struct sl_dns_who *asker)
+static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
+				const struct sl_dns_who *asker)
 {
 	size_t len = strlen(name);
 
 	(void)arg;
 	(void)type;
 	(void)asker;
-	return len > 5 && !strcmp(name + len - 5, ".test") && strcmp(name, "denied.test") != 0;
+	if (len <= 5 || strcmp(name + len - 5, ".test") != 0 || !strcmp(name, "denied.test"))
+		return SL_DNS_REFUSE;
+	return SL_DNS_ASK;
 }
 
 static bool answer(void *arg, const char *name, const struct sl_addr *addr,

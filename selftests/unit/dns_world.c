@@ -22,7 +22,8 @@ static void who(void *arg, const struct sl_dns_source *source, struct sl_dns_who
 	*out = world->who;
 }
 
-static bool eligible(void *arg, const char *name, uint16_t type, const struct sl_dns_who *asker)
+static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
+				const struct sl_dns_who *asker)
 {
 	struct dns_world *world = arg;
 	const char *host = world->host ?: "test";
@@ -30,7 +31,9 @@ static bool eligible(void *arg, const char *name, uint16_t type, const struct sl
 
 	(void)type;
 	(void)asker;
-	return len >= host_len && !strcmp(name + len - host_len, host);
+	if (!strcmp(name, SEARCHED))
+		return SL_DNS_ABSENT;
+	return len >= host_len && !strcmp(name + len - host_len, host) ? SL_DNS_ASK : SL_DNS_REFUSE;
 }
 
 static bool answer(void *arg, const char *name, const struct sl_addr *addr,

@@ -56,6 +56,9 @@ struct dns_lease {
 	uint32_t ttl_s;
 };
 
+/* A name that the policy has, with a search domain behind it. */
+#define SEARCHED "one.test.search.example"
+
 struct dns_world {
 	struct dns_fake fakes[SL_RESOLVER_UPSTREAMS];
 	unsigned int fake_count;

@@ -128,6 +128,14 @@ Test(dns_server, a_denied_name_is_refused_and_nothing_is_asked)
 	cr_expect_eq(sl_dns_outcomes(world.dns, SL_DNS_REFUSED), ARRAY_SIZE(names) + 1);
 }
 
+/* REFUSED would end the search for the name itself: glibc and musl give up then. */
+Test(dns_server, a_search_domain_behind_a_name_does_not_exist)
+{
+	expect_a(SEARCHED, LDNS_RCODE_NXDOMAIN, "");
+	cr_expect_eq(upstream_asked(), 0);
+	cr_expect_eq(sl_dns_outcomes(world.dns, SL_DNS_LOCAL), 1);
+}
+
 static bool has_ede(ldns_pkt *reply, uint8_t code)
 {
 	ldns_edns_option_list *list = ldns_pkt_edns_get_option_list(reply);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "broker/filter.h"
 #include "cli/commands.h"
+#include "cli/reach_options.h"
 #include "cli/set_options.h"
 #include "event/watch.h"
 #include "kernel/cgroup.h"
@@ -39,6 +40,7 @@ struct run_options {
 	bool pass_socket;
 	bool watch;
 	bool wait_all;
+	struct sl_reach_options reach;
 	struct sl_set_options set;
 };
 
@@ -70,6 +72,7 @@ static const struct sl_option options[] = {
 		  "show events on stderr as they happen"),
 	SL_OPTION(FLAG, struct run_options, wait_all, "wait-all", 0, NULL,
 		  "wait for all that the command started, instead of killing it"),
+	SL_REACH_OPTIONS(struct run_options),
 	SL_SET_SIZES(struct run_options, "16384", "2048", "16384"),
 	{ 0 },
 };
@@ -83,6 +86,7 @@ struct run {
 	struct sl_event_stream *stream;
 	char *policy;               /* its text; NULL: none */
 	struct sl_run_agent *agent; /* NULL: without */
+	struct sl_reach *reach;
 	struct sl_enforce *enforce;
 	struct sl_mediate *mediate;
 	struct sl_ring *ring;
@@ -114,6 +118,8 @@ static int open_policy_file(struct run *run, struct sl_enforce_options *wanted)
 	int rc = sl_policy_read(wanted->file, &run->policy, &wanted->len, &run->cli->err);
 
 	wanted->text = run->policy;
+	rc = rc ?: sl_reach_open(&run->reach, &run->options->reach, &run->cli->err);
+	wanted->reach = run->reach;
 	rc = rc ?: sl_enforce_open(&run->enforce, wanted, &run->cli->err);
 	if (rc || !run->options->io_uring || !(sl_enforce_holds(run->enforce) & SL_HOLD_SEND))
 		return rc;
@@ -136,6 +142,8 @@ static int open_policy(struct run *run)
 	if (wanted.mode == SL_GUARD_AUDIT || wanted.mode == SL_GUARD_ENFORCE)
 		sl_err_set(&run->cli->err, EINVAL, "--mode %s needs a policy",
 			   sl_guard_mode_name(wanted.mode));
+	else if (sl_reach_asked(&run->options->reach))
+		sl_err_set(&run->cli->err, EINVAL, "how to reach things is a matter of a policy");
 	else if (wanted.hold != SL_RUN_HOLD_AUTO)
 		sl_err_set(&run->cli->err, EINVAL, "--hold %s needs a policy",
 			   hold_names[wanted.hold]);
@@ -238,7 +246,7 @@ static int start_world(struct run *run)
 	rc = start_stream(run);
 	return rc || !run->enforce ? rc
 				   : sl_enforce_start(run->enforce, run->world.set,
-						      run->world.sandbox, &run->cli->err);
+						      run->world.sandbox, "run", &run->cli->err);
 }
 
 /* Only where denials are meant: the filter knows no other answer. */
@@ -303,6 +311,7 @@ static int run_in_world(struct run *run, char **argv)
 		.signals = &run->signals,
 		.mediate = run->mediate,
 		.files = run->enforce ? sl_enforce_files(run->enforce) : NULL,
+		.reach = run->reach,
 		.argv = argv,
 	};
 	rc = sl_run_child_start(&pid, &start, &exec_failed, &run->cli->err);
@@ -324,6 +333,7 @@ static void run_free(struct run *run)
 	sl_summary_free(&run->summary);
 	sl_denied_free(&run->denied);
 	sl_mediate_free(&run->mediate);
+	sl_reach_free(&run->reach);
 	sl_enforce_free(&run->enforce);
 	sl_run_agent_free(&run->agent);
 	free(run->policy);
@@ -367,6 +377,10 @@ static int finish(struct run *run, int status)
 {
 	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0, reported = 0;
 
+	if (run->reach && !run->cli->quiet)
+		sl_reach_tell(run->reach);
+	/* Before the set is gone. */
+	sl_reach_free(&run->reach);
 	if (run->summary && status >= 0 && run->started && stderr_wanted())
 		reported = print_report(run, status);
 	if (!run->agent)
@@ -409,7 +423,9 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");
 	}
 	sl_run_signals_take(&run.signals);
-	rc = sl_run_agent_open(&run.agent, cli->agent, &cli->err);
+	/* What is to be served is served here, in a set of its own. */
+	if (!run.enforce || !sl_enforce_serves(run.enforce))
+		rc = sl_run_agent_open(&run.agent, cli->agent, &cli->err);
 	if (!rc)
 		rc = run.agent ? sl_run_world_make_with(&run.world, run.agent, &cli->err)
 			       : sl_run_world_make(&run.world, NULL, &run.options->set, &cli->err);

@@ -202,14 +202,20 @@ static void decide(struct sl_query *query)
 {
 	const struct sl_dns_options *options = &query->dns->options;
 	uint16_t type = query->question.type;
+	enum sl_dns_say say = SL_DNS_REFUSE;
 	struct sl_addr addr;
 
 	if (query->name[0] && type == LDNS_RR_TYPE_PTR && sl_reverse_addr(query->name, &addr)) {
 		answer_reverse(query, &addr);
-	} else if (!query->name[0] ||
-		   !options->ops->eligible(options->arg, query->name, type, &query->who)) {
+		return;
+	}
+	if (query->name[0])
+		say = options->ops->eligible(options->arg, query->name, type, &query->who);
+	if (say == SL_DNS_REFUSE) {
 		answer_with(query, SL_DNS_REFUSED, LDNS_RCODE_REFUSED, SL_EDE_BLOCKED,
 			    "sluice: no rule names this host");
+	} else if (say == SL_DNS_ABSENT) {
+		answer_with(query, SL_DNS_LOCAL, LDNS_RCODE_NXDOMAIN, SL_EDE_NONE, NULL);
 	} else if (type == TYPE_HTTPS || type == TYPE_SVCB) {
 		answer_with(query, SL_DNS_WITHHELD, LDNS_RCODE_NOERROR, SL_EDE_FILTERED,
 			    "sluice: service bindings are not passed on");

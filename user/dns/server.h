@@ -78,7 +78,7 @@ enum sl_dns_outcome {
 	SL_DNS_FILTERED, /* had addresses, and none was left */
 	SL_DNS_WITHHELD, /* eligible name, type that is not passed on */
 	SL_DNS_REFUSED,  /* name not eligible */
-	SL_DNS_LOCAL,    /* PTR, ANY: answered without upstream */
+	SL_DNS_LOCAL,    /* PTR, ANY, a search domain: answered without upstream */
 	SL_DNS_UPSTREAM, /* SERVFAIL: upstream failed */
 	SL_DNS_UNSOUND,  /* SERVFAIL: upstream's answer is looped, too long or contradicts itself */
 	SL_DNS_UNLEASED, /* SERVFAIL: ops->lease() or ops->synthetic() failed */
@@ -108,11 +108,19 @@ struct sl_dns_asked {
  * Names are in normal form: lower case, no trailing dot, at most 253 bytes. All but
  * `synthetic`, `reverse` and `asked` have to be there.
  */
+/* What becomes of a query for a name. */
+enum sl_dns_say {
+	SL_DNS_REFUSE, /* REFUSED; the callee tells the decision */
+	SL_DNS_ASK,    /* a rule has it */
+	SL_DNS_ABSENT, /* NXDOMAIN without asking: a name that a rule has, and a search domain */
+};
+
 struct sl_dns_ops {
 	/* Once for a query. Leaves *who as it is (zero) when nobody knows. */
 	void (*who)(void *arg, const struct sl_dns_source *source, struct sl_dns_who *who);
-	/* Before anything is asked upstream. False: REFUSED; the callee tells the decision. */
-	bool (*eligible)(void *arg, const char *name, uint16_t type, const struct sl_dns_who *who);
+	/* Before anything is asked upstream. */
+	enum sl_dns_say (*eligible)(void *arg, const char *name, uint16_t type,
+				    const struct sl_dns_who *who);
 	/* Whether the name may have an address that upstream has for it. */
 	bool (*answer)(void *arg, const char *name, const struct sl_addr *addr,
 		       const struct sl_dns_who *who);

@@ -41,6 +41,7 @@ void sl_apply_free(struct sl_apply **apply)
 int sl_apply_open(struct sl_apply **out, const struct sl_apply_options *options, struct sl_err *err)
 {
 	_cleanup_(sl_apply_free) struct sl_apply *a = calloc(1, sizeof(*a));
+	const struct sl_policy_options wanted = { .inspects = options->inspects };
 	struct sl_compiled_needs needs;
 	int rc;
 
@@ -48,9 +49,9 @@ int sl_apply_open(struct sl_apply **out, const struct sl_apply_options *options,
 		return sl_err_sys(err, ENOMEM, "policy");
 	pthread_mutex_init(&a->lock, NULL);
 	a->options = *options;
-	rc = options->text
-		     ? sl_policy_load(&a->policy, options->text, options->len, options->file, err)
-		     : sl_policy_load_file(&a->policy, options->file, err);
+	rc = options->text ? sl_policy_load_for(&a->policy, options->text, options->len,
+						options->file, &wanted, err)
+			   : sl_policy_load_file_for(&a->policy, options->file, &wanted, err);
 	rc = rc ?: sl_compiled_new(&a->compiled, a->policy, err);
 	rc = rc ?: sl_guard_supports(a->compiled, options->holder, err);
 	if (rc)
@@ -69,8 +70,11 @@ int sl_apply_open(struct sl_apply **out, const struct sl_apply_options *options,
 int sl_apply_resolve(struct sl_apply *a, struct sl_err *err)
 {
 	struct sl_names_report report;
-	int rc = sl_names_resolve(a->names, &report);
+	int rc;
 
+	if (a->options.names_by_dns)
+		return 0;
+	rc = sl_names_resolve(a->names, &report);
 	if (rc)
 		return sl_err_sys(err, -rc, "names");
 	if (!a->options.quiet)
@@ -94,7 +98,7 @@ static int set_target(struct sl_apply *a, struct sl_set *set, __u32 policy_id, s
 static int prepare(struct sl_set *set, __u32 policy_id, void *arg, struct sl_err *err)
 {
 	struct sl_apply *a = arg;
-	int rc = sl_names_apply(a->names, set, policy_id, err);
+	int rc = a->options.names_by_dns ? 0 : sl_names_apply(a->names, set, policy_id, err);
 
 	rc = rc ?: set_target(a, set, policy_id, err);
 	return !rc && a->options.ready ? a->options.ready(a->options.arg, policy_id, err) : rc;
@@ -123,6 +127,8 @@ int sl_apply_load(struct sl_apply *a, struct sl_set *set, unsigned int sandbox,
 	options.mode = choose_mode(a, &guard, mode);
 	if (a->policy->keep_established)
 		options.flags |= SL_GUARD_KEEP;
+	if (a->options.own_netns)
+		options.flags |= SL_GUARD_OWN_NETNS;
 	return sl_guard_load(set, sandbox, a->compiled, &options, policy_id, err);
 }
 
@@ -136,8 +142,11 @@ int sl_apply_adopt(struct sl_apply *a, struct sl_set *set, unsigned int sandbox,
 int sl_apply_refresh(struct sl_apply *a, struct sl_err *err)
 {
 	struct sl_names_report report;
-	int rc = sl_names_resolve(a->names, &report);
+	int rc;
 
+	if (a->options.names_by_dns)
+		return 0;
+	rc = sl_names_resolve(a->names, &report);
 	if (rc)
 		return sl_err_sys(err, -rc, "names");
 	pthread_mutex_lock(&a->lock);
@@ -148,7 +157,12 @@ int sl_apply_refresh(struct sl_apply *a, struct sl_err *err)
 
 bool sl_apply_has_names(const struct sl_apply *a)
 {
-	return sl_names_count(a->names) != 0;
+	return !a->options.names_by_dns && sl_names_count(a->names);
+}
+
+bool sl_apply_wants_dns(const struct sl_apply *a)
+{
+	return sl_names_count(a->names) || sl_names_wildcards(a->names);
 }
 
 bool sl_apply_needs_files(const struct sl_apply *a)

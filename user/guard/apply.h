@@ -32,6 +32,10 @@ struct sl_apply_options {
 	size_t len;
 	enum sl_guard_holder holder;
 	bool quiet; /* says nothing of what it leaves alone, nor of names */
+	/* Policy DNS tells the guard the addresses of names: none are looked up here. */
+	bool names_by_dns;
+	bool own_netns; /* all of loopback is the sandbox's own */
+	bool inspects;  /* a proxy looks into requests (policy.h) */
 	/*
 	 * Called by load when all is ready but not in force, with the files if there are some.
 	 * From then on both the policy before and this one may be asked. An error ends the load.
@@ -65,6 +69,9 @@ int sl_apply_refresh(struct sl_apply *apply, struct sl_err *err);
 
 /* Whether there are names to be refreshed. */
 bool sl_apply_has_names(const struct sl_apply *apply);
+
+/* Whether a rule has a name or a pattern of names: something for policy DNS to tell. */
+bool sl_apply_wants_dns(const struct sl_apply *apply);
 
 /* Whether it has what only user space can match: then calls are to be held. */
 bool sl_apply_needs_files(const struct sl_apply *apply);

@@ -9,11 +9,11 @@
 /* Sockets whose opener nobody knows; the guard's programs leave out the same ones. */
 #define OPENER_UNKNOWN (SL_SOCK_FOREIGN | SL_SOCK_PREEXISTING | SL_SOCK_OPENER_LOST)
 
-void sl_ask_who(struct sl_ask_who *who, struct sl_set *set, const struct sl_sock *sock)
+void sl_guard_who(struct sl_guard_who *who, struct sl_set *set, const struct sl_sock *sock)
 {
 	struct sl_sock_more more;
 
-	*who = (struct sl_ask_who){ .lineage = sock->owner.lineage };
+	*who = (struct sl_guard_who){ .lineage = sock->owner.lineage };
 	if (sock->flags & OPENER_UNKNOWN)
 		return;
 	who->opener = sock->owner.lineage;
@@ -49,8 +49,9 @@ static int read_lineage(struct sl_set *set, __u32 policy_id, __u32 lineage,
 	return 0;
 }
 
-int sl_ask(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
-	   const struct sl_ask_who *who, const struct sl_query *query, struct sl_decision *out)
+int sl_guard_ask(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+		 const struct sl_guard_who *who, const struct sl_query *query,
+		 struct sl_decision *out)
 {
 	struct sl_lineage_bits lineage, opener;
 	struct sl_query full = *query;
@@ -67,7 +68,7 @@ int sl_ask(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compil
 	return 0;
 }
 
-bool sl_ask_mode(const struct sl_guard *guard, struct sl_decision *decision)
+bool sl_guard_ask_mode(const struct sl_guard *guard, struct sl_decision *decision)
 {
 	switch ((enum sl_guard_mode)guard->mode) {
 	case SL_GUARD_OBSERVE:

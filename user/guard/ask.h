@@ -11,25 +11,26 @@
 #include "policy/decide.h"
 
 /* Who asks: of a socket's record. */
-struct sl_ask_who {
+struct sl_guard_who {
 	__u32 lineage; /* 0: not known */
 	__u32 opener;  /* lineage of who made the socket; 0: not known */
 };
 
 /* What the record of a client's socket says of who asks. */
-void sl_ask_who(struct sl_ask_who *who, struct sl_set *set, const struct sl_sock *sock);
+void sl_guard_who(struct sl_guard_who *who, struct sl_set *set, const struct sl_sock *sock);
 
 /*
  * Of `query` transport, port, addr and names count. Any miss denies. The verdict is that of
- * the policy, whatever the guard's mode: see sl_ask_mode(). 0; -errno of reading the guard.
+ * the policy, whatever the guard's mode: see sl_guard_ask_mode(). 0; -errno of reading the guard.
  */
-int sl_ask(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
-	   const struct sl_ask_who *who, const struct sl_query *query, struct sl_decision *out);
+int sl_guard_ask(struct sl_set *set, __u32 policy_id, const struct sl_compiled *compiled,
+		 const struct sl_guard_who *who, const struct sl_query *query,
+		 struct sl_decision *out);
 
 /*
  * Makes of a denial what the sandbox's mode makes of it: audit lets it pass. Frozen denies what
  * was allowed. Returns whether it passes.
  */
-bool sl_ask_mode(const struct sl_guard *guard, struct sl_decision *decision);
+bool sl_guard_ask_mode(const struct sl_guard *guard, struct sl_decision *decision);
 
 #endif

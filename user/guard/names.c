@@ -122,6 +122,11 @@ static void resolve(struct name *name, struct sl_names_report *report)
 	freeaddrinfo(found);
 }
 
+size_t sl_names_wildcards(const struct sl_names *names)
+{
+	return names->wildcards;
+}
+
 size_t sl_names_count(const struct sl_names *names)
 {
 	return names->names.count;

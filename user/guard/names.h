@@ -33,6 +33,8 @@ void sl_names_free(struct sl_names **names);
 
 /* That can be looked up: those without a wildcard. */
 size_t sl_names_count(const struct sl_names *names);
+/* Those with one. */
+size_t sl_names_wildcards(const struct sl_names *names);
 
 /* Looks up, without touching compiled policy or guard: may take long. 0 or -ENOMEM. */
 int sl_names_resolve(struct sl_names *names, struct sl_names_report *report);

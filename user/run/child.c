@@ -16,6 +16,7 @@
 #include "base/parse.h"
 #include "base/start.h"
 #include "kernel/cgroup.h"
+#include "run/reach.h"
 
 static void user_of(struct sl_run_user *user, const struct passwd *pw)
 {
@@ -108,6 +109,11 @@ static _Noreturn void child_main(const struct sl_run_start *start, int report)
 
 	if (rc)
 		sl_err_sys(&failure.err, -rc, "can't enter the sandbox's cgroup");
+	if (!rc && start->reach) {
+		rc = sl_reach_enter(start->reach);
+		if (rc)
+			sl_err_sys(&failure.err, -rc, "can't enter the relay's namespace");
+	}
 	if (!rc && start->user->change)
 		set_environment(start->user);
 	if (!rc) {

@@ -25,12 +25,15 @@ struct sl_run_user {
  */
 int sl_run_user_find(struct sl_run_user *user, const char *text, struct sl_err *err);
 
+struct sl_reach;
+
 struct sl_run_start {
 	const char *cgroup;
 	const struct sl_run_user *user;
 	const struct sl_run_signals *signals;
-	struct sl_mediate *mediate; /* NULL: observed only; else it changes the user as well */
-	struct sl_files *files;     /* for what is held at exec; may be NULL */
+	struct sl_mediate *mediate;   /* NULL: observed only; else it changes the user as well */
+	struct sl_files *files;       /* for what is held at exec; may be NULL */
+	const struct sl_reach *reach; /* whose namespace it enters; NULL: none */
 	char **argv;
 };
 

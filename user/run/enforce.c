@@ -17,6 +17,7 @@
 
 struct sl_enforce {
 	struct sl_apply *apply;
+	struct sl_reach *reach;
 	enum sl_run_hold hold;
 	enum sl_guard_mode mode;
 	struct sl_set *set;
@@ -70,14 +71,24 @@ enum sl_guard_holder sl_run_holder(enum sl_run_hold hold)
 	return hold == SL_RUN_HOLD_CONNECT ? SL_GUARD_HOLDS_CALLS : SL_GUARD_HOLDS_EXEC;
 }
 
+/* Names that are known already go with the policy. */
+static int ready(void *arg, __u32 policy_id, struct sl_err *err)
+{
+	struct sl_enforce *e = arg;
+
+	return sl_reach_ready(e->reach, e->apply, policy_id, err);
+}
+
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
 		    struct sl_err *err)
 {
 	_cleanup_(sl_enforce_free) struct sl_enforce *e = calloc(1, sizeof(*e));
-	const struct sl_apply_options wanted = { .file = options->file,
-						 .text = options->text,
-						 .len = options->len,
-						 .holder = sl_run_holder(options->hold) };
+	struct sl_apply_options wanted = { .file = options->file,
+					   .text = options->text,
+					   .len = options->len,
+					   .holder = sl_run_holder(options->hold),
+					   .ready = ready,
+					   .arg = e };
 	int rc;
 
 	if (!e)
@@ -85,6 +96,8 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->wake, NULL);
 	e->hold = options->hold;
+	e->reach = options->reach;
+	sl_reach_apply_options(e->reach, &wanted);
 	rc = sl_apply_open(&e->apply, &wanted, err);
 	if (rc)
 		return rc;
@@ -92,7 +105,7 @@ int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *op
 	if (e->mode == SL_GUARD_MODE_MAX)
 		e->mode = sl_apply_policy(e->apply)->mode == SL_POLICY_AUDIT ? SL_GUARD_AUDIT
 									     : SL_GUARD_ENFORCE;
-	sl_hints_tell(sl_apply_lock(e->apply));
+	sl_hints_tell(sl_apply_lock(e->apply), !sl_reach_serves(e->reach, e->apply));
 	sl_apply_unlock(e->apply);
 	*out = TAKE_PTR(e);
 	return 0;
@@ -121,14 +134,16 @@ static void *refresh_main(void *arg)
 }
 
 int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sandbox,
-		     struct sl_err *err)
+		     const char *name, struct sl_err *err)
 {
 	__u32 policy_id;
 	int rc;
 
 	e->set = set;
 	rc = sl_apply_resolve(e->apply, err);
+	rc = rc ?: sl_reach_listen(e->reach, set, sandbox, name, e->apply, err);
 	rc = rc ?: sl_apply_load(e->apply, set, sandbox, e->mode, &policy_id, err);
+	rc = rc ?: sl_reach_start(e->reach, err);
 	if (rc || !sl_apply_has_names(e->apply))
 		return rc;
 	rc = pthread_create(&e->refresher, NULL, refresh_main, e);
@@ -136,6 +151,11 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 		return sl_err_sys(err, rc, "can't start a thread");
 	e->refreshing = true;
 	return 0;
+}
+
+bool sl_enforce_serves(const struct sl_enforce *e)
+{
+	return sl_reach_serves(e->reach, e->apply);
 }
 
 void sl_enforce_borrow(struct sl_enforce *e, struct sl_set *set)

@@ -14,6 +14,7 @@
 #include "event/view_event.h"
 #include "guard/files.h"
 #include "run/advice.h"
+#include "run/reach.h"
 
 struct sl_enforce;
 
@@ -30,15 +31,19 @@ struct sl_enforce_options {
 	size_t len;
 	enum sl_guard_mode mode; /* SL_GUARD_MODE_MAX: as the file says */
 	enum sl_run_hold hold;
+	struct sl_reach *reach; /* borrowed */
 };
 
 int sl_enforce_open(struct sl_enforce **out, const struct sl_enforce_options *options,
 		    struct sl_err *err);
 void sl_enforce_free(struct sl_enforce **enforce);
 
-/* Loads the guard and looks up the names; from here on it decides. */
+/* Loads the guard and serves or looks up the names; from here on it decides. */
 int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
-		     struct sl_err *err);
+		     const char *name, struct sl_err *err);
+
+/* Whether names or a relay have to be served while it is in force. */
+bool sl_enforce_serves(const struct sl_enforce *enforce);
 
 /* In place of start: the agent has loaded it; this one only advises. */
 void sl_enforce_borrow(struct sl_enforce *enforce, struct sl_set *set);

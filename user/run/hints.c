@@ -133,12 +133,13 @@ bool sl_hint_resolver(char *dst, size_t size, const struct sl_compiled *compiled
 	return true;
 }
 
-void sl_hints_tell(const struct sl_compiled *compiled)
+void sl_hints_tell(const struct sl_compiled *compiled, bool resolvers)
 {
 	const struct sl_policy *policy = sl_compiled_policy(compiled);
 	struct sl_addr servers[SL_NAMESERVERS_MAX];
 	/* With nscd, programs ask it over a socket of the file system. */
-	size_t count = access(NSCD_SOCKET, F_OK) ? sl_nameservers(RESOLV_CONF, servers) : 0;
+	size_t count = resolvers && access(NSCD_SOCKET, F_OK) ? sl_nameservers(RESOLV_CONF, servers)
+							      : 0;
 	unsigned int told = 0;
 	char text[2 * SL_ADVICE_MAX];
 

@@ -29,8 +29,8 @@ bool sl_hint_script(char *dst, size_t size, const char *rule, const char *path);
 bool sl_hint_resolver(char *dst, size_t size, const struct sl_compiled *compiled, size_t rule,
 		      const struct sl_addr *servers, size_t count);
 
-/* Logs both for every entry, SL_HINTS_MAX lines at most. */
+/* Logs both for every entry, SL_HINTS_MAX lines at most; without `resolvers` the first. */
 #define SL_HINTS_MAX 16
-void sl_hints_tell(const struct sl_compiled *compiled);
+void sl_hints_tell(const struct sl_compiled *compiled, bool resolvers);
 
 #endif

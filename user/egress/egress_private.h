@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of egress/ share.
+ *
+ *	egress.c	making, threads, policies
+ *	listen.c	sockets in the sandbox's namespace
+ *	lease.c		leases into the guard
+ *	serve_dns.c	operations of policy DNS
+ *	serve_relay.c	operations of the relay
+ *	passage.c	one stream or flow on its way through it
+ *	head.c		who it is, for proxies
+ *	tell.c		decisions
+ *
+ * Locks: `lock` is over policies, leases and the pool; the compiled policy's own (sl_apply_lock)
+ * is taken inside of it. What a loop has is its thread's.
+ */
+#ifndef SLUICE_USER_EGRESS_PRIVATE_H
+#define SLUICE_USER_EGRESS_PRIVATE_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#include "dns/lease.h"
+#include "dns/pool.h"
+#include "dns/server.h"
+#include "egress/egress.h"
+#include "guard/ask.h"
+#include "guard/dns.h"
+#include "kernel/name.h"
+#include "kernel/steer.h"
+#include "relay/relay.h"
+#include "socket/source.h"
+
+#define SL_EGRESS_LOOPS 4
+#define SL_EGRESS_SEARCH 6 /* domains of resolv.conf(5) that count, as there */
+
+/* A policy, and its id in the guard. */
+struct sl_egress_policy {
+	struct sl_apply *apply; /* NULL: none */
+	__u32 id;
+};
+
+struct sl_passage;
+
+/* One thread: a relay with its resolver; the first one serves DNS as well. */
+struct sl_egress_loop {
+	struct sl_egress *egress;
+	struct sl_resolver *resolver;
+	struct sl_dns *dns;
+	struct sl_relay *relay;
+	struct sl_view_source *source; /* texts of executables and lineages */
+	TAILQ_HEAD(, sl_passage) passages;
+	int epoll, wake;
+	pthread_t thread;
+	bool running;
+	int64_t sweep_ms, hosts_ms;
+	atomic_bool reconsider; /* the policy has changed */
+};
+
+struct sl_egress {
+	struct sl_set *set;
+	unsigned int sandbox;
+	char name[SL_SANDBOX_NAME_MAX];
+	bool relay;
+	int netns; /* own descriptor; -1: direct */
+	__u64 netns_cookie;
+	struct sl_resolver_config upstreams;
+	struct sockaddr_storage proxy, inspector;
+	uint32_t mark;
+	char device[SL_RELAY_DEVICE_MAX];
+	unsigned int idle_ms;
+	char search[SL_EGRESS_SEARCH][SL_LEASE_NAME];
+	unsigned int search_count;
+	char *hosts;
+
+	struct sl_steer *steer;
+	int listeners[SL_STEER_MAX]; /* relay: by enum sl_steer_which */
+	int proxies[2];              /* relay: explicit proxy, IPv4 and IPv6 */
+	int dns_fds[4];              /* direct: UDP and TCP of both families */
+
+	pthread_mutex_t lock;
+	struct sl_egress_policy now, next;
+	struct sl_leases *leases;
+	struct sl_pool *pool; /* relay only */
+	struct sl_naming *naming;
+
+	struct sl_egress_loop loops[SL_EGRESS_LOOPS];
+	unsigned int loop_count;
+	atomic_bool stop;
+	atomic_ullong queries, refused_names, unleased, denied, dial_failed, strangers, streams,
+		flows;
+};
+
+/* --- listen.c --- */
+
+int sl_egress_listen(struct sl_egress *egress, struct sl_err *err);
+void sl_egress_unlisten(struct sl_egress *egress);
+
+/* --- lease.c --- */
+
+extern const struct sl_leases_ops sl_egress_lease_ops;
+
+/* All leases, under a policy; `lock` is held. */
+int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err);
+/* What the hosts file says of names that a rule has. */
+void sl_egress_lease_hosts(struct sl_egress *egress);
+/* The names of an address for a client, the one it asked for first. Into `names`; the count. */
+size_t sl_egress_names(struct sl_egress *egress, const struct sl_addr *addr,
+		       const struct sl_lease_client *client, char *name);
+
+/* --- serve_dns.c, serve_relay.c --- */
+
+extern const struct sl_dns_ops sl_egress_dns_ops, sl_egress_dns_relay_ops;
+extern const struct sl_relay_ops sl_egress_relay_ops;
+
+/* --- tell.c --- */
+
+/* A decision on what a client of a record asked: `remote` may be empty, `name` NULL. */
+void sl_egress_tell(struct sl_egress *egress, const struct sl_sock *client, __u16 protocol,
+		    const struct sl_endpoint *remote, const char *name,
+		    const struct sl_decision *decision, __u32 policy_id);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Leases: from what was told to clients into the guard, under the policy or policies. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "egress/egress_private.h"
+
+/* Of a hosts(5) file: longer ones are read as far as that. */
+#define HOSTS_MAX (1 << 20)
+/* Until it is read again, and a little. */
+#define HOSTS_TTL_S 120
+
+static int lease_under(struct sl_egress *egress, const struct sl_egress_policy *policy,
+		       const struct sl_addr *addr, const char *const *names, size_t count,
+		       struct sl_err *err)
+{
+	enum sl_addr_kind kind = egress->pool && sl_pool_has(egress->pool, addr) ? SL_ADDR_SYNTHETIC
+										 : SL_ADDR_REAL;
+	struct sl_compiled *compiled;
+	int rc;
+
+	if (!policy->apply)
+		return 0;
+	compiled = sl_apply_lock(policy->apply);
+	rc = count ? sl_guard_lease(egress->set, policy->id, compiled, addr, kind, names, count,
+				    err)
+		   : sl_guard_unlease(egress->set, policy->id, compiled, addr);
+	sl_apply_unlock(policy->apply);
+	return rc;
+}
+
+/* What the address is called for who has not asked for it; for people, so no error. */
+static void name_for_all(struct sl_egress *egress, const struct sl_addr *addr,
+			 const char *const *names, size_t count)
+{
+	__u32 id;
+
+	if (!count)
+		(void)sl_naming_remove(egress->naming, NULL, addr->be);
+	else if (!sl_naming_intern(egress->naming, names[0], 0, &id))
+		(void)sl_naming_put(egress->naming, NULL, addr->be, id);
+}
+
+static int changed(void *arg, const struct sl_addr *addr, const char *const *names, size_t count)
+{
+	struct sl_egress *egress = arg;
+	struct sl_err err = { 0 };
+	int rc = lease_under(egress, &egress->now, addr, names, count, &err);
+
+	rc = rc ?: lease_under(egress, &egress->next, addr, names, count, &err);
+	if (rc)
+		sl_log_error("sandbox %u: a name's address: %s", egress->sandbox, err.text);
+	else
+		name_for_all(egress, addr, names, count);
+	return rc;
+}
+
+static bool client_alive(void *arg, const struct sl_lease_client *client)
+{
+	const struct sl_process_key key = { .tgid = client->tgid, .start_ns = client->start_ns };
+	struct sl_egress *egress = arg;
+	struct sl_process process;
+
+	/* A row stays until the process' sockets are gone: as long as it may use the address. */
+	return sl_proc_by_key(egress->set, &key, &process) != -ENOENT;
+}
+
+struct in_use {
+	void (*use)(void *ctx, const struct sl_addr *addr);
+	void *ctx;
+	unsigned int sandbox;
+};
+
+static int use_remote(const struct sl_sock *sock, void *arg)
+{
+	const struct in_use *in_use = arg;
+	struct sl_addr addr;
+
+	if (sock->owner.sandbox != in_use->sandbox)
+		return 0;
+	memcpy(addr.be, sock->remote.addr_be, sizeof(addr.be));
+	in_use->use(in_use->ctx, &addr);
+	return 0;
+}
+
+static int addresses_in_use(void *arg, void (*use)(void *ctx, const struct sl_addr *addr),
+			    void *ctx)
+{
+	struct sl_egress *egress = arg;
+	struct in_use in_use = { use, ctx, egress->sandbox };
+
+	return sl_socks_each(egress->set, use_remote, &in_use);
+}
+
+const struct sl_leases_ops sl_egress_lease_ops = {
+	.client_alive = client_alive,
+	.addresses_in_use = addresses_in_use,
+	.changed = changed,
+};
+
+int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err)
+{
+	int rc = sl_leases_tell(egress->leases);
+
+	return rc ? sl_err_sys(err, -rc, "can't tell the guard the addresses of names") : 0;
+}
+
+/* --- hosts(5) --- */
+
+static bool named(struct sl_egress *egress, const char *name)
+{
+	const struct sl_egress_policy *policy = egress->next.apply ? &egress->next : &egress->now;
+	bool found;
+
+	if (!policy->apply)
+		return false;
+	found = sl_compiled_host(sl_apply_lock(policy->apply), name);
+	sl_apply_unlock(policy->apply);
+	return found;
+}
+
+static void host_line(struct sl_egress *egress, char *line)
+{
+	char name[SL_LEASE_NAME], *word, *rest = line;
+	struct sl_prefix prefix;
+
+	line[strcspn(line, "#\n")] = '\0';
+	word = strsep(&rest, " \t");
+	if (!word || sl_prefix_parse(word, &prefix) || prefix.len != 128)
+		return;
+	while ((word = strsep(&rest, " \t"))) {
+		if (!*word || sl_host_normal(name, word, NULL) || !named(egress, name))
+			continue;
+		if (sl_leases_add(egress->leases, name, &prefix.addr, HOSTS_TTL_S, NULL,
+				  sl_monotonic_ms()))
+			atomic_fetch_add(&egress->unleased, 1);
+	}
+}
+
+void sl_egress_lease_hosts(struct sl_egress *egress)
+{
+	FILE *file = egress->hosts ? fopen(egress->hosts, "re") : NULL;
+	char line[1024];
+	size_t size = 0;
+
+	pthread_mutex_lock(&egress->lock);
+	while (file && size < HOSTS_MAX && fgets(line, sizeof(line), file)) {
+		size += strlen(line);
+		host_line(egress, line);
+	}
+	pthread_mutex_unlock(&egress->lock);
+	if (file)
+		fclose(file);
+}
+
+size_t sl_egress_names(struct sl_egress *egress, const struct sl_addr *addr,
+		       const struct sl_lease_client *client, char *name)
+{
+	const char *synthetic;
+	bool found;
+
+	pthread_mutex_lock(&egress->lock);
+	synthetic = egress->pool ? sl_pool_name(egress->pool, addr) : NULL;
+	if (synthetic)
+		snprintf(name, SL_LEASE_NAME, "%s", synthetic);
+	found = synthetic || sl_leases_name(egress->leases, addr, client, name);
+	pthread_mutex_unlock(&egress->lock);
+	return found;
+}

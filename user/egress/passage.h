@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One stream or flow on its way through the relay: who it is from, where it wants to go, the
+ * verdict, the look-up of the name, the dial. Belongs to its loop, and ends with the stream.
+ */
+#ifndef SLUICE_USER_EGRESS_PASSAGE_H
+#define SLUICE_USER_EGRESS_PASSAGE_H
+
+#include "egress/egress_private.h"
+
+struct sl_passage {
+	TAILQ_ENTRY(sl_passage) entry;
+	struct sl_egress_loop *loop;
+	struct sl_relay_stream *stream; /* or flow: one of the two */
+	struct sl_relay_flow *flow;
+	struct sl_resolver_request *request; /* waited for */
+	struct sl_sock client;
+	struct sockaddr_storage source, original;
+	char name[SL_LEASE_NAME]; /* "": it asks for an address */
+	struct sl_addr addr;      /* that it asks for; with a name: the synthetic one, or none */
+	bool has_addr;            /* addr is an address to dial */
+	enum sl_transport transport;
+	uint16_t port; /* host order */
+	struct sl_addr targets[SL_RELAY_ADDRESSES_MAX];
+	unsigned int target_count;
+};
+
+/* Takes it on its way; what it is for is filled in. */
+void sl_passage_go(struct sl_passage *passage);
+/* Whether the policy in force still lets it be; told if not. */
+bool sl_passage_may_stay(struct sl_passage *passage);
+void sl_passage_free(struct sl_passage *passage);
+
+/* --- head.c --- */
+
+/* The PROXY v2 head for it, `size` bytes of room; its length or -errno. */
+int sl_passage_head(struct sl_passage *passage, void *head, size_t size);
+
+#endif

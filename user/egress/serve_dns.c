@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What policy DNS asks: who, may it be asked, may it be told, and what the guard is to know. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/escape.h"
+#include "base/log.h"
+#include "base/sockaddr.h"
+#include "egress/egress_private.h"
+#include "socket/sock_client.h"
+
+/* The record of the socket that a query came from; of another sandbox' it is a stranger's. */
+static int client_of(struct sl_egress *egress, const struct sl_dns_source *source,
+		     struct sl_sock *out)
+{
+	struct sl_endpoint from = { 0 };
+	int rc;
+
+	(void)sl_sockaddr_endpoint(&from, &source->client);
+	rc = source->tcp ? sl_sock_client(egress->set, source->fd, out)
+			 : sl_sock_by_datagram(egress->set, egress->netns_cookie, IPPROTO_UDP,
+					       from.port_be, out);
+	return rc ?: out->owner.sandbox == egress->sandbox ? 0 : -ENOENT;
+}
+
+static void who(void *arg, const struct sl_dns_source *source, struct sl_dns_who *who)
+{
+	struct sl_egress_loop *loop = arg;
+	struct sl_sock client;
+
+	if (client_of(loop->egress, source, &client)) {
+		atomic_fetch_add(&loop->egress->strangers, 1);
+		return;
+	}
+	*who = (struct sl_dns_who){
+		.tgid = client.owner.tgid,
+		.lineage = client.owner.lineage,
+		.start_ns = client.owner.start_ns,
+		.cookie = client.cookie,
+		.known = true,
+	};
+}
+
+/* A name that a rule has, with a search domain behind it: clients try these before. */
+static bool with_search(const struct sl_egress *egress, const struct sl_compiled *compiled,
+			const char *name)
+{
+	size_t len = strlen(name), more;
+	char bare[SL_LEASE_NAME];
+
+	for (unsigned int i = 0; i < egress->search_count; i++) {
+		more = strlen(egress->search[i]) + 1;
+		if (len <= more || name[len - more] != '.' ||
+		    strcmp(name + len - more + 1, egress->search[i]) != 0)
+			continue;
+		snprintf(bare, sizeof(bare), "%.*s", (int)(len - more), name);
+		if (sl_compiled_host(compiled, bare))
+			return true;
+	}
+	return false;
+}
+
+static void tell_name(struct sl_egress *egress, const char *name, const struct sl_dns_who *who,
+		      struct sl_decision *decision, __u32 policy_id)
+{
+	struct sl_sock client;
+
+	if (sl_sock_by_cookie(egress->set, who->cookie, &client))
+		return sl_egress_tell(egress, NULL, 0, NULL, name, decision, policy_id);
+	sl_egress_tell(egress, &client, 0, NULL, name, decision, policy_id);
+}
+
+static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
+				const struct sl_dns_who *who)
+{
+	struct sl_egress_loop *loop = arg;
+	struct sl_egress *egress = loop->egress;
+	struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_ENDPOINT, SL_RULE_NONE };
+	enum sl_dns_say say = SL_DNS_REFUSE;
+	struct sl_compiled *compiled;
+	struct sl_guard guard;
+	__u32 policy_id;
+
+	(void)type;
+	if (!who->known)
+		return SL_DNS_REFUSE;
+	pthread_mutex_lock(&egress->lock);
+	policy_id = egress->now.id;
+	if (egress->now.apply) {
+		compiled = sl_apply_lock(egress->now.apply);
+		if (sl_compiled_host(compiled, name))
+			say = SL_DNS_ASK;
+		else if (with_search(egress, compiled, name))
+			say = SL_DNS_ABSENT;
+		sl_apply_unlock(egress->now.apply);
+	}
+	pthread_mutex_unlock(&egress->lock);
+	if (sl_guard_read(egress->set, egress->sandbox, &guard))
+		return SL_DNS_REFUSE;
+	if (say == SL_DNS_ASK)
+		decision = (struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, SL_RULE_NONE };
+	if (say == SL_DNS_ABSENT && guard.mode != SL_GUARD_FROZEN)
+		return say;
+	if (sl_guard_ask_mode(&guard, &decision))
+		say = SL_DNS_ASK;
+	else
+		say = SL_DNS_REFUSE;
+	if (decision.verdict != SL_VERDICT_ALLOW) {
+		atomic_fetch_add(&egress->refused_names, 1);
+		tell_name(egress, name, who, &decision, policy_id);
+	}
+	return say;
+}
+
+/* Where denials pass, what no rule has passes here as well. */
+static bool answer(void *arg, const char *name, const struct sl_addr *addr,
+		   const struct sl_dns_who *who)
+{
+	struct sl_egress_loop *loop = arg;
+	struct sl_egress *egress = loop->egress;
+	struct sl_guard guard;
+	bool may = false;
+
+	(void)who;
+	pthread_mutex_lock(&egress->lock);
+	if (egress->now.apply) {
+		may = sl_compiled_answer(sl_apply_lock(egress->now.apply), name, addr);
+		sl_apply_unlock(egress->now.apply);
+	}
+	pthread_mutex_unlock(&egress->lock);
+	if (may)
+		return true;
+	return !sl_guard_read(egress->set, egress->sandbox, &guard) &&
+	       (guard.mode == SL_GUARD_AUDIT || guard.mode == SL_GUARD_OBSERVE);
+}
+
+static int lease(void *arg, const char *name, const struct sl_addr *addr, uint32_t ttl_s,
+		 const struct sl_dns_who *who)
+{
+	const struct sl_lease_client client = { .tgid = who->tgid, .start_ns = who->start_ns };
+	const struct sl_process_key process = { .tgid = who->tgid, .start_ns = who->start_ns };
+	struct sl_egress_loop *loop = arg;
+	struct sl_egress *egress = loop->egress;
+	__u32 id;
+	int rc;
+
+	pthread_mutex_lock(&egress->lock);
+	rc = sl_leases_add(egress->leases, name, addr, ttl_s, &client, sl_monotonic_ms());
+	/* For people: without it the name that anybody asked for last is shown. */
+	if (!rc && !sl_naming_intern(egress->naming, name, 0, &id))
+		(void)sl_naming_put(egress->naming, &process, addr->be, id);
+	pthread_mutex_unlock(&egress->lock);
+	if (rc)
+		atomic_fetch_add(&egress->unleased, 1);
+	return rc;
+}
+
+static int synthetic(void *arg, const char *name, int family, struct sl_addr *addr)
+{
+	struct sl_egress_loop *loop = arg;
+	struct sl_egress *egress = loop->egress;
+	int rc;
+
+	pthread_mutex_lock(&egress->lock);
+	rc = sl_pool_address(egress->pool, name, family, addr);
+	pthread_mutex_unlock(&egress->lock);
+	if (rc)
+		atomic_fetch_add(&egress->unleased, 1);
+	return rc;
+}
+
+static bool reverse(void *arg, const struct sl_addr *addr, const struct sl_dns_who *who, char *name)
+{
+	const struct sl_lease_client client = { .tgid = who->tgid, .start_ns = who->start_ns };
+	struct sl_egress_loop *loop = arg;
+
+	return who->known && sl_egress_names(loop->egress, addr, &client, name);
+}
+
+static void asked(void *arg, const struct sl_dns_asked *asked)
+{
+	char name[SL_ESCAPE_MAX(SL_LEASE_NAME)];
+	struct sl_egress_loop *loop = arg;
+
+	atomic_fetch_add(&loop->egress->queries, 1);
+	sl_escape_text(name, sizeof(name), asked->name);
+	sl_log_debug("sandbox %u: process %u asked for %s, type %u: %s, %u addresses, %llu us",
+		     loop->egress->sandbox, asked->who->tgid, name, asked->type,
+		     sl_dns_outcome_name(asked->outcome), asked->addresses,
+		     (unsigned long long)asked->duration_us);
+}
+
+const struct sl_dns_ops sl_egress_dns_ops = {
+	.who = who,
+	.eligible = eligible,
+	.answer = answer,
+	.lease = lease,
+	.reverse = reverse,
+	.asked = asked,
+};
+
+const struct sl_dns_ops sl_egress_dns_relay_ops = {
+	.who = who,
+	.eligible = eligible,
+	.answer = answer,
+	.lease = lease,
+	.synthetic = synthetic,
+	.reverse = reverse,
+	.asked = asked,
+};

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the relay asks: who is it, and where to. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sockaddr.h"
+#include "egress/passage.h"
+#include "socket/sock_client.h"
+
+static void stranger(struct sl_egress *egress)
+{
+	const struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_NO_IDENTITY,
+					      SL_RULE_NONE };
+
+	atomic_fetch_add(&egress->strangers, 1);
+	sl_egress_tell(egress, NULL, 0, NULL, NULL, &decision, egress->now.id);
+}
+
+/* A name, or an address in text form; false: neither. */
+static bool take_host(struct sl_passage *passage, const char *host)
+{
+	struct sl_prefix prefix;
+
+	if (!sl_prefix_parse(host, &prefix) && prefix.len == 128) {
+		passage->addr = prefix.addr;
+		return true;
+	}
+	return !sl_host_normal(passage->name, host, NULL);
+}
+
+static bool take_original(struct sl_passage *passage, const struct sockaddr_storage *original)
+{
+	struct sl_endpoint end;
+
+	if (!sl_sockaddr_endpoint(&end, original))
+		return false;
+	passage->port = ntohs(end.port_be);
+	memcpy(passage->addr.be, end.addr_be, sizeof(passage->addr.be));
+	return true;
+}
+
+/*
+ * Where to. The address of a synthetic one's name is looked up; a real one is dialled as it
+ * is, and its name, if one was asked for, is what the rules are about.
+ */
+static bool take_destination(struct sl_passage *passage, const struct sl_relay_ask *ask)
+{
+	const struct sl_lease_client client = { .tgid = passage->client.owner.tgid,
+						.start_ns = passage->client.owner.start_ns };
+	struct sl_egress *egress = passage->loop->egress;
+
+	if (ask->host) {
+		passage->port = ask->port;
+		if (!take_host(passage, ask->host))
+			return false;
+	} else if (!take_original(passage, &ask->original)) {
+		return false;
+	}
+	if (passage->name[0])
+		return true;
+	passage->has_addr = !sl_pool_has(egress->pool, &passage->addr);
+	(void)sl_egress_names(egress, &passage->addr, &client, passage->name);
+	/* A synthetic address that stands for no name leads nowhere. */
+	return passage->has_addr || passage->name[0];
+}
+
+/* NULL: it was refused. */
+static struct sl_passage *begin(struct sl_egress_loop *loop, const struct sl_relay_ask *ask)
+{
+	struct sl_egress *egress = loop->egress;
+	struct sl_passage *passage = calloc(1, sizeof(*passage));
+	struct sl_endpoint from = { 0 };
+	int rc;
+
+	if (!passage)
+		return NULL;
+	passage->loop = loop;
+	passage->source = ask->client;
+	passage->original = ask->original;
+	passage->transport = ask->way == SL_RELAY_WAY_UDP ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP;
+	(void)sl_sockaddr_endpoint(&from, &ask->client);
+	rc = passage->transport == SL_TRANSPORT_UDP
+		     ? sl_sock_by_datagram(egress->set, egress->netns_cookie, IPPROTO_UDP,
+					   from.port_be, &passage->client)
+		     : sl_sock_client(egress->set, ask->fd, &passage->client);
+	if (rc || passage->client.owner.sandbox != egress->sandbox) {
+		stranger(egress);
+		free(passage);
+		return NULL;
+	}
+	TAILQ_INSERT_TAIL(&loop->passages, passage, entry);
+	return passage;
+}
+
+static void unmapped(struct sl_passage *passage)
+{
+	const struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_UNMAPPED_NAME,
+					      SL_RULE_NONE };
+	struct sl_endpoint remote = { .port_be = htons(passage->port) };
+
+	memcpy(remote.addr_be, passage->addr.be, sizeof(remote.addr_be));
+	sl_egress_tell(passage->loop->egress, &passage->client,
+		       passage->transport == SL_TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, &remote,
+		       NULL, &decision, passage->loop->egress->now.id);
+}
+
+static void admit(void *arg, struct sl_relay_stream *stream, const struct sl_relay_ask *ask)
+{
+	struct sl_egress_loop *loop = arg;
+	struct sl_passage *passage = begin(loop, ask);
+
+	if (!passage) {
+		(void)sl_relay_refuse(stream, SL_RELAY_DENIED,
+				      sl_reason_name(SL_REASON_NO_IDENTITY), NULL);
+		return;
+	}
+	atomic_fetch_add(&loop->egress->streams, 1);
+	passage->stream = stream;
+	sl_relay_set(stream, passage);
+	if (take_destination(passage, ask)) {
+		sl_passage_go(passage);
+		return;
+	}
+	unmapped(passage);
+	(void)sl_relay_refuse(stream, SL_RELAY_DENIED, sl_reason_name(SL_REASON_UNMAPPED_NAME),
+			      NULL);
+}
+
+static void stream_over(struct sl_relay_stream *stream)
+{
+	struct sl_passage *passage = sl_relay_get(stream);
+
+	if (passage)
+		sl_passage_free(passage);
+}
+
+static void gone(void *arg, struct sl_relay_stream *stream)
+{
+	(void)arg;
+	stream_over(stream);
+}
+
+static void ended(void *arg, struct sl_relay_stream *stream, const struct sl_relay_end *end)
+{
+	struct sl_egress_loop *loop = arg;
+
+	if (end->cause == SL_RELAY_CAUSE_DIAL)
+		atomic_fetch_add(&loop->egress->dial_failed, 1);
+	stream_over(stream);
+}
+
+static void flow_admit(void *arg, struct sl_relay_flow *flow, const struct sl_relay_ask *ask)
+{
+	struct sl_egress_loop *loop = arg;
+	struct sl_passage *passage = begin(loop, ask);
+
+	if (!passage) {
+		(void)sl_relay_flow_refuse(flow);
+		return;
+	}
+	atomic_fetch_add(&loop->egress->flows, 1);
+	passage->flow = flow;
+	sl_relay_flow_set(flow, passage);
+	if (take_destination(passage, ask)) {
+		sl_passage_go(passage);
+		return;
+	}
+	unmapped(passage);
+	(void)sl_relay_flow_refuse(flow);
+}
+
+static void flow_over(struct sl_relay_flow *flow)
+{
+	struct sl_passage *passage = sl_relay_flow_get(flow);
+
+	if (passage)
+		sl_passage_free(passage);
+}
+
+static void flow_gone(void *arg, struct sl_relay_flow *flow)
+{
+	(void)arg;
+	flow_over(flow);
+}
+
+static void flow_ended(void *arg, struct sl_relay_flow *flow, const struct sl_relay_end *end)
+{
+	(void)arg;
+	(void)end;
+	flow_over(flow);
+}
+
+const struct sl_relay_ops sl_egress_relay_ops = {
+	.admit = admit,
+	.gone = gone,
+	.ended = ended,
+	.flow_admit = flow_admit,
+	.flow_gone = flow_gone,
+	.flow_ended = flow_ended,
+};
