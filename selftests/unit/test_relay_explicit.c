@@ -195,6 +195,7 @@ Test(relay_explicit, target_that_refuses)
 	relay_world.target.port = closed_port();
 	relay_send_text(client, "CONNECT a.example:443 HTTP/1.0\r\n\r\n");
 	expect_refusal(client, 502, "refused", "a.example");
+	sl_cleanup_fd(&client);
 	RELAY_UNTIL(relay_world.ended);
 	cr_assert_eq(relay_world.end.cause, SL_RELAY_CAUSE_DIAL);
 	cr_assert_eq(relay_world.end.code, ECONNREFUSED);

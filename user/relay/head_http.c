@@ -90,9 +90,10 @@ static int find_end(const char *text, size_t size, size_t *end)
 	return -EAGAIN;
 }
 
-static struct span line_at(const char *text, size_t at)
+/* Of a head whose end was found: the text is not terminated. */
+static struct span line_at(const char *text, size_t at, const struct sl_http_head *head)
 {
-	const char *end = strchr(text + at, '\r');
+	const char *end = memchr(text + at, '\r', head->size - at);
 
 	return (struct span){ text + at, (size_t)(end - (text + at)) };
 }
@@ -120,7 +121,7 @@ static int parse_target(const char *text, struct span target, struct sl_http_hea
 
 static int parse_request_line(const char *text, struct sl_http_head *out)
 {
-	struct span line = line_at(text, 0), method = { line.at, 0 }, target, version;
+	struct span line = line_at(text, 0, out), method = { line.at, 0 }, target, version;
 	const char *first = memchr(line.at, ' ', line.len), *second;
 
 	if (!first)
@@ -217,7 +218,7 @@ int sl_http_parse(const char *text, size_t size, struct sl_http_head *out)
 	if (ret)
 		return ret;
 	for (size_t at = head.fields; at + 2 < head.size;) {
-		struct span line = line_at(text, at);
+		struct span line = line_at(text, at, &head);
 
 		ret = parse_field(line, &head, &fields);
 		if (ret)
@@ -256,7 +257,7 @@ static bool is_dropped(const char *text, const struct sl_http_head *head, struct
 		if (equals(name, dropped[i]))
 			return true;
 	for (size_t at = head->fields; at + 2 < head->size;) {
-		struct span line = line_at(text, at), list = line, item;
+		struct span line = line_at(text, at, head), list = line, item;
 
 		at += line.len + 2;
 		if (line.len < 11 || strncasecmp(line.at, "connection:", 11))
@@ -289,8 +290,9 @@ size_t sl_http_rewrite(char *dst, const char *text, const struct sl_http_head *h
 		n += (size_t)sprintf(dst + n, ":%u", head->port);
 	n += put(dst + n, "\r\n", 2);
 	for (size_t at = head->fields; at + 2 < head->size;) {
-		struct span line = line_at(text, at);
-		struct span name = { line.at, strcspn(line.at, ":") };
+		struct span line = line_at(text, at, head);
+		const char *colon = memchr(line.at, ':', line.len);
+		struct span name = { line.at, (size_t)(colon - line.at) };
 
 		if (!is_dropped(text, head, name)) {
 			n += put(dst + n, line.at, line.len);
