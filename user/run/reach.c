@@ -128,6 +128,8 @@ int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options,
 
 void sl_reach_apply_options(const struct sl_reach *reach, struct sl_apply_options *options)
 {
+	if (!reach)
+		return;
 	options->names_by_dns = reach->options.dns != SL_REACH_DNS_HOST;
 	options->own_netns = relayed(&reach->options);
 	options->inspects = reach->options.inspect != NULL;
@@ -135,6 +137,8 @@ void sl_reach_apply_options(const struct sl_reach *reach, struct sl_apply_option
 
 bool sl_reach_serves(const struct sl_reach *reach, const struct sl_apply *apply)
 {
+	if (!reach)
+		return false;
 	if (relayed(&reach->options) || reach->options.dns == SL_REACH_DNS_POLICY)
 		return true;
 	return reach->options.dns == SL_REACH_DNS_AUTO && sl_apply_wants_dns(apply);
@@ -155,12 +159,12 @@ int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int san
 int sl_reach_ready(struct sl_reach *reach, struct sl_apply *apply, __u32 policy_id,
 		   struct sl_err *err)
 {
-	return reach->egress ? sl_egress_ready(reach->egress, apply, policy_id, err) : 0;
+	return reach && reach->egress ? sl_egress_ready(reach->egress, apply, policy_id, err) : 0;
 }
 
 int sl_reach_start(struct sl_reach *reach, struct sl_err *err)
 {
-	if (!reach->egress)
+	if (!reach || !reach->egress)
 		return 0;
 	sl_egress_switch(reach->egress, true);
 	return sl_egress_start(reach->egress, err);

@@ -15,6 +15,7 @@
 
 #include "egress/egress.h"
 
+/* In all that is not about making one, NULL serves nothing: names are looked up here. */
 struct sl_reach;
 
 enum sl_reach_net {
