@@ -130,12 +130,15 @@ static int loop_dns(struct sl_egress_loop *loop, struct sl_err *err)
 {
 	struct sl_egress *egress = loop->egress;
 	const struct sl_dns_options options = {
-		.ops = egress->relay ? &sl_egress_dns_relay_ops : &sl_egress_dns_ops,
+		.ops = &loop->dns_ops,
 		.arg = loop,
 		.resolver = loop->resolver,
 	};
 	int *fds = egress->relay ? &egress->listeners[SL_STEER_DNS] : egress->dns_fds;
-	int rc = sl_dns_new(&loop->dns, &options, err);
+	int rc;
+
+	loop->dns_ops = sl_egress_dns_ops(egress);
+	rc = sl_dns_new(&loop->dns, &options, err);
 
 	for (int i = 0; !rc && i < 4; i++)
 		if (fds[i] >= 0)

@@ -49,6 +49,7 @@ struct sl_egress_loop {
 	struct sl_egress *egress;
 	struct sl_resolver *resolver;
 	struct sl_dns *dns;
+	struct sl_dns_ops dns_ops; /* its */
 	struct sl_relay *relay;
 	struct sl_view_source *source; /* texts of executables and lineages */
 	TAILQ_HEAD(, sl_passage) passages;
@@ -112,7 +113,7 @@ size_t sl_egress_names(struct sl_egress *egress, const struct sl_addr *addr,
 
 /* --- serve_dns.c, serve_relay.c --- */
 
-extern const struct sl_dns_ops sl_egress_dns_ops, sl_egress_dns_relay_ops;
+struct sl_dns_ops sl_egress_dns_ops(const struct sl_egress *egress);
 extern const struct sl_relay_ops sl_egress_relay_ops;
 
 /* --- tell.c --- */

@@ -192,21 +192,15 @@ static void asked(void *arg, const struct sl_dns_asked *asked)
 		     (unsigned long long)asked->duration_us);
 }
 
-const struct sl_dns_ops sl_egress_dns_ops = {
-	.who = who,
-	.eligible = eligible,
-	.answer = answer,
-	.lease = lease,
-	.reverse = reverse,
-	.asked = asked,
-};
-
-const struct sl_dns_ops sl_egress_dns_relay_ops = {
-	.who = who,
-	.eligible = eligible,
-	.answer = answer,
-	.lease = lease,
-	.synthetic = synthetic,
-	.reverse = reverse,
-	.asked = asked,
-};
+struct sl_dns_ops sl_egress_dns_ops(const struct sl_egress *egress)
+{
+	return (struct sl_dns_ops){
+		.who = who,
+		.eligible = eligible,
+		.answer = answer,
+		.lease = lease,
+		.synthetic = egress->relay ? synthetic : NULL,
+		.reverse = reverse,
+		.asked = asked,
+	};
+}
