@@ -476,7 +476,7 @@ Test(run_agent, members_are_refused)
 
 Test(run_agent, many_at_once)
 {
-	char script[RUNS][64];
+	char script[RUNS][128];
 	struct cli cli[RUNS];
 
 	for (int i = 0; i < RUNS; i++) {
