@@ -29,14 +29,18 @@ static void teardown(void)
 
 TestSuite(summary, .init = setup, .fini = teardown);
 
-static void add_sock(const struct sl_sock *sock)
+static void add_event(struct sl_event_sock event)
 {
-	struct sl_event_sock event = world_sock_event(SL_EVENT_CLOSE, sock);
 	struct sl_view_event_parts parts;
 	struct sl_view_event view;
 
 	cr_assert_eq(sl_view_event_fill(&view, &parts, &event.head, source), 0);
 	sl_summary_add(&view, summary);
+}
+
+static void add_sock(const struct sl_sock *sock)
+{
+	add_event(world_sock_event(SL_EVENT_CLOSE, sock));
 }
 
 static void add(unsigned int flags, const char *local, const char *remote, unsigned int bytes)
@@ -109,6 +113,29 @@ Test(summary, outbound_rows_show_the_remote_port)
 	cr_expect(has_row(text, "tcp out - 192.0.2.1:443 2 3 B"), "%s", text);
 	cr_expect(has_row(text, "tcp out - 192.0.2.1:444 1 4 B"), "%s", text);
 	cr_expect_not(has_row(text, ":4000"), "%s", text);
+}
+
+/* By name where one is known, else what the application asked for. */
+Test(summary, remote_ends_as_the_application_knows_them)
+{
+	_cleanup_free_ char *text = NULL;
+	struct sl_sock sock = world_sock();
+	struct sl_event_sock event;
+
+	sock.flags = SL_SOCK_CONNECTED | SL_SOCK_ESTABLISHED | SL_SOCK_RELEASED;
+	sock.bytes_sent = 3;
+	sock.remote = world_endpoint("198.18.0.1:443");
+	sock.name = 1;
+	add_sock(&sock);
+	sock.name = 0;
+	sock.flags |= SL_SOCK_MORE;
+	sock.remote = world_endpoint("127.0.0.1:53");
+	event = world_sock_event(SL_EVENT_CLOSE, &sock);
+	event.more.original = world_endpoint("192.0.2.53:53");
+	add_event(event);
+	text = printed();
+	cr_expect(has_row(text, "tcp out - 192.0.2.53:53 1 3 B"), "%s", text);
+	cr_expect(has_row(text, "tcp out - registry.example.org:443 1 3 B"), "%s", text);
 }
 
 /* Who only receives datagrams has a local end and no remote one: many may have sent. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "run/summary.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 struct key {
 	struct sl_endpoint local;
 	struct sl_endpoint remote;
+	struct sl_endpoint original; /* empty, unless it was redirected */
+	char name[SL_NAME_MAX];      /* "": none is known */
 	__u32 exe;
 	__u16 way;
 	__u16 state;
@@ -22,12 +25,14 @@ struct row {
 	char proto[16];
 	const char *direction;
 	const char *state;
-	char remote[SL_FORMAT_MAX];
-	struct sl_endpoint local; /* of an inbound connection; else empty */
-	struct sl_endpoint to;    /* the remote end; its port is 0 of an inbound one */
-	__u32 pid;                /* the latest */
-	bool several;             /* processes; there were others before it */
-	char pids[16];            /* "12", "12+" */
+	char name[SL_NAME_MAX];
+	char remote[SL_NAME_MAX + 8]; /* as the application knows it */
+	struct sl_endpoint local;     /* of an inbound connection; else empty */
+	struct sl_endpoint to;        /* the remote end; its port is 0 of an inbound one */
+	struct sl_endpoint original;  /* that the application asked for; empty: the remote end */
+	__u32 pid;                    /* the latest */
+	bool several;                 /* processes; there were others before it */
+	char pids[16];                /* "12", "12+" */
 	__u64 count, sent, received, longest_us;
 };
 
@@ -46,6 +51,16 @@ static bool has_remote(const void *record)
 	return !sl_view_endpoint_empty(&((const struct row *)record)->to);
 }
 
+static bool has_original(const void *record)
+{
+	return !sl_view_endpoint_empty(&((const struct row *)record)->original);
+}
+
+static bool has_name(const void *record)
+{
+	return ((const struct row *)record)->name[0];
+}
+
 static const struct sl_field row_fields[] = {
 	SL_FIELD_AS(STRING, struct row, exe, "exe", "BINARY", .flags = SL_FIELD_ELIDE),
 	SL_FIELD_AS(UINT, struct row, pid, "pid", NULL, .flags = SL_FIELD_JSON_ONLY),
@@ -57,6 +72,10 @@ static const struct sl_field row_fields[] = {
 	SL_FIELD_AS(STRING, struct row, remote, "remote", "REMOTE", .flags = SL_FIELD_PLAIN_ONLY),
 	SL_FIELD_AS(ENDPOINT, struct row, to, "remote", NULL, .flags = SL_FIELD_JSON_ONLY,
 		    .present = has_remote),
+	SL_FIELD_AS(ENDPOINT, struct row, original, "original", NULL, .flags = SL_FIELD_JSON_ONLY,
+		    .present = has_original),
+	SL_FIELD_AS(STRING, struct row, name, "name", NULL, .flags = SL_FIELD_JSON_ONLY,
+		    .present = has_name),
 	SL_FIELD_UINT(struct row, count, "COUNT"),
 	SL_FIELD_AS(BYTES, struct row, sent, "bytes_sent", "SENT"),
 	SL_FIELD_AS(BYTES, struct row, received, "bytes_received", "RECEIVED"),
@@ -123,10 +142,29 @@ static void key_of(struct key *key, const struct sl_view_sock *sock)
 	if (key->way == WAY_IN) {
 		key->local = sock->local;
 		key->remote.port_be = 0;
+	} else {
+		if (memcmp(&sock->original, &sock->remote, sizeof(sock->remote)) != 0)
+			key->original = sock->original;
+		snprintf(key->name, sizeof(key->name), "%s", sock->name ? sock->name : "");
 	}
 	key->exe = sock->process.exe ? sock->process.exe->id : 0;
 	key->state = (__u16)sock->state;
 	memcpy(key->proto, sock->proto, sizeof(key->proto));
+}
+
+/* What it was meant for: by name, or the address that was asked for. */
+static void format_remote(struct row *row, const struct key *key)
+{
+	const struct sl_endpoint *end = has_original(row) ? &row->original : &row->to;
+
+	if (sl_view_endpoint_empty(end))
+		return;
+	if (key->way == WAY_IN)
+		sl_format_addr(row->remote, sizeof(row->remote), end->addr_be);
+	else if (has_name(row))
+		snprintf(row->remote, sizeof(row->remote), "%s:%u", row->name, ntohs(end->port_be));
+	else
+		sl_format_endpoint(row->remote, sizeof(row->remote), end);
 }
 
 static void row_start(struct row *row, const struct key *key, const struct sl_view_sock *sock)
@@ -138,12 +176,9 @@ static void row_start(struct row *row, const struct key *key, const struct sl_vi
 	row->state = sl_view_state_name(sock->state);
 	row->local = key->local;
 	row->to = key->remote;
-	if (sl_view_endpoint_empty(&key->remote))
-		return;
-	if (key->way == WAY_IN)
-		sl_format_addr(row->remote, sizeof(row->remote), key->remote.addr_be);
-	else
-		sl_format_endpoint(row->remote, sizeof(row->remote), &key->remote);
+	row->original = key->original;
+	memcpy(row->name, key->name, sizeof(row->name));
+	format_remote(row, key);
 }
 
 void sl_summary_add(const struct sl_view_event *event, void *arg)
