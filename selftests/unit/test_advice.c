@@ -79,6 +79,25 @@ Test(advice, a_name)
 			 "add to 'w': endpoints: [{cidr: \"198.18.0.1/32\", port: 443}]");
 }
 
+/* A question to DNS has no port: the entry is one that can be loaded, and says which to mend. */
+Test(advice, a_question)
+{
+	struct sl_advice of = { .reason = SL_REASON_ENDPOINT,
+				.name = "registry.example.org",
+				.proto = "dns",
+				.exe = "/b" };
+	static const char mend[] = "with the port that is wanted in place of 443, ";
+	struct sl_policy *policy;
+
+	sl_advice_text(text, sizeof(text), &of);
+	cr_assert_eq(strncmp(text, mend, strlen(mend)), 0, "%s", text);
+	policy = policy_with(text + strlen(mend));
+	cr_expect_str_eq(policy->entries[0].endpoints[0].host, "registry.example.org");
+	sl_policy_free(&policy);
+	of.name = "a\nb: [{";
+	cr_expect_str_eq(sl_advice_text(text, sizeof(text), &of), "");
+}
+
 /* A port that some rule has makes the reason `endpoint`; reserved it is all the same. */
 Test(advice, reserved_whatever_the_reason)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <netinet/in.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
@@ -50,6 +51,12 @@ static void fill_digests(struct sl_view_decision *view, const struct sl_decision
 	view->pinned = file.flags & SL_GUARD_FILE_PINNED;
 }
 
+/* A name that policy DNS was asked for: there is no socket to it yet. */
+static bool is_question(const struct sl_decision_key *key)
+{
+	return key->name && !key->protocol && !key->family && sl_view_endpoint_empty(&key->remote);
+}
+
 void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decision_record *decision,
 			   struct sl_view_source *source)
 {
@@ -76,6 +83,10 @@ void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decisi
 		fill_digests(view, decision, source);
 	if (key->reason == SL_REASON_FAMILY)
 		view->family = sl_family_name(key->family);
-	sl_format_protocol(view->proto, sizeof(view->proto), key->family ? key->family : AF_INET,
-			   key->type ? key->type : type, key->protocol);
+	if (is_question(key))
+		snprintf(view->proto, sizeof(view->proto), SL_VIEW_PROTO_DNS);
+	else
+		sl_format_protocol(view->proto, sizeof(view->proto),
+				   key->family ? key->family : AF_INET,
+				   key->type ? key->type : type, key->protocol);
 }

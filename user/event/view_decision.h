@@ -7,6 +7,9 @@
 
 #include "socket/process_view.h"
 
+/* `proto` of a question to policy DNS: a name, and no address yet. */
+#define SL_VIEW_PROTO_DNS "dns"
+
 struct sl_view_decision {
 	const char *sandbox; /* its name, NULL: not known */
 	__u32 sandbox_id;

@@ -9,6 +9,7 @@
 
 #include "base/escape.h"
 #include "base/format.h"
+#include "event/view_decision.h"
 #include "policy/match.h"
 #include "policy/policy.h"
 
@@ -57,6 +58,14 @@ static bool add_binary(struct text *text, const char *path)
 	return true;
 }
 
+/* Whom a name was looked up for is not known to policy DNS: most want this one. */
+#define LIKELY_PORT 443
+
+static bool asks_name(const struct sl_advice *advice)
+{
+	return !strcmp(advice->proto, SL_VIEW_PROTO_DNS);
+}
+
 /* What was looked up by a name is written so, if a policy can have that name. */
 static bool add_host(struct text *text, const struct sl_advice *advice)
 {
@@ -64,7 +73,8 @@ static bool add_host(struct text *text, const struct sl_advice *advice)
 
 	if (!advice->name || sl_host_normal(host, advice->name, NULL))
 		return false;
-	add(text, "endpoints: [{host: %s, port: %u", host, ntohs(advice->remote.port_be));
+	add(text, "endpoints: [{host: %s, port: %u", host,
+	    asks_name(advice) ? LIKELY_PORT : ntohs(advice->remote.port_be));
 	if (!strcmp(advice->proto, "udp"))
 		add(text, ", transport: udp");
 	add(text, "}]");
@@ -113,11 +123,19 @@ static void advise_end(struct text *text, const struct sl_advice *advice,
 		       void (*add_end)(struct text *text, const struct sl_advice *advice))
 {
 	bool udp = !strcmp(advice->proto, "udp"), tcp = !strcmp(advice->proto, "tcp");
+	char host[SL_HOST_MAX + 1];
 	size_t start;
 
-	if (!advice->remote.port_be || (!udp && !tcp && strcmp(advice->proto, "mptcp") != 0))
+	if (asks_name(advice)) {
+		if (!advice->name || sl_host_normal(host, advice->name, NULL))
+			return;
+	} else if (!advice->remote.port_be ||
+		   (!udp && !tcp && strcmp(advice->proto, "mptcp") != 0)) {
 		return;
+	}
 	start = text->used;
+	if (asks_name(advice))
+		add(text, "with the port that is wanted in place of %d, ", LIKELY_PORT);
 	add_tried(text, advice);
 	if (advice->rule) {
 		add(text, "add to '");
