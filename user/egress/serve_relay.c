@@ -8,13 +8,14 @@
 #include "egress/passage.h"
 #include "socket/sock_client.h"
 
-static void stranger(struct sl_egress *egress)
+static void stranger(struct sl_egress *egress, enum sl_transport transport)
 {
 	const struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_NO_IDENTITY,
 					      SL_RULE_NONE };
 
 	atomic_fetch_add(&egress->strangers, 1);
-	sl_egress_tell(egress, NULL, 0, NULL, NULL, &decision, egress->now.id);
+	sl_egress_tell(egress, NULL, transport == SL_TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP,
+		       NULL, NULL, &decision, egress->now.id);
 }
 
 /* A name, or an address in text form; false: neither. */
@@ -85,7 +86,7 @@ static struct sl_passage *begin(struct sl_egress_loop *loop, const struct sl_rel
 					   from.port_be, &passage->client)
 		     : sl_sock_client(egress->set, ask->fd, &passage->client);
 	if (rc || passage->client.owner.sandbox != egress->sandbox) {
-		stranger(egress);
+		stranger(egress, passage->transport);
 		free(passage);
 		return NULL;
 	}
