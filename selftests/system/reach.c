@@ -50,7 +50,7 @@ static const char server_code[] =
 	"    def log_message(self, *args): pass\n"
 	"    def do_GET(self):\n"
 	"        at = self.connection.getsockname()[0]\n"
-	"        n = self.path[1:]\n"
+	"        n = self.path[1:].split('?')[0]\n"
 	"        body = b'x' * int(n) if n.isdigit() else b'hello from %s\\n' % at.encode()\n"
 	"        self.send_response(200)\n"
 	"        self.send_header('Content-Length', len(body))\n"
