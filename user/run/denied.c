@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "run/denied.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,14 @@ static void key_of(struct key *key, const struct sl_view_event *event)
 		snprintf(key->name, sizeof(key->name), "%s", decision->name);
 }
 
+/* The relay was asked for a name by its text: nobody has looked it up. */
+static bool no_address(const struct sl_endpoint *end)
+{
+	const struct sl_endpoint none = { .port_be = end->port_be };
+
+	return !memcmp(end->addr_be, none.addr_be, sizeof(none.addr_be));
+}
+
 /* "example.org (192.0.2.1:443)" */
 static void fill_to(struct row *row, const struct sl_view_decision *decision)
 {
@@ -108,7 +117,10 @@ static void fill_to(struct row *row, const struct sl_view_decision *decision)
 
 	if (!sl_view_endpoint_empty(&decision->remote))
 		sl_format_endpoint(address, sizeof(address), &decision->remote);
-	if (decision->name && *address)
+	if (decision->name && *address && no_address(&decision->remote))
+		snprintf(row->to, sizeof(row->to), "%s:%u", decision->name,
+			 ntohs(decision->remote.port_be));
+	else if (decision->name && *address)
 		snprintf(row->to, sizeof(row->to), "%s (%s)", decision->name, address);
 	else if (decision->name || *address)
 		snprintf(row->to, sizeof(row->to), "%s", decision->name ?: address);
