@@ -82,7 +82,7 @@ int sl_resolver_config_add(struct sl_resolver_config *config, const char *text, 
 	if (!ret && !endpoint.port_be)
 		ret = -ERANGE;
 	if (ret) {
-		sl_err_set(err, -ret, "%.64s: not the address of a DNS server", text);
+		sl_err_set(err, -ret, "'%.64s' is not the address of a DNS server", text);
 		return sl_err_hint(err, "give an IP address, with a port or without: 192.0.2.1, "
 					"192.0.2.1:5353 or [2001:db8::1]:5353");
 	}

@@ -78,7 +78,7 @@ static int take_upstreams(struct sl_resolver_config *config, const char *list, s
 		return sl_err_sys(err, ENOMEM, "--upstream");
 	while (!rc && (word = strsep(&rest, ",")))
 		rc = sl_resolver_config_add(config, word, err);
-	return rc;
+	return rc ? sl_err_prefix(err, "--upstream") : 0;
 }
 
 /* What makes no sense together, or without a relay. */
@@ -93,8 +93,10 @@ static int check(const struct sl_reach_options *options, struct sl_err *err)
 		sl_err_set(err, EINVAL, "behind a relay there is no DNS but policy DNS");
 		return sl_err_hint(err, "leave --dns host out");
 	}
-	if (options->dns == SL_REACH_DNS_HOST && options->upstream)
-		return sl_err_set(err, EINVAL, "--upstream is for policy DNS, and --dns is host");
+	if (options->dns == SL_REACH_DNS_HOST && options->upstream) {
+		sl_err_set(err, EINVAL, "--upstream is for policy DNS, and --dns is host");
+		return sl_err_hint(err, "leave one of the two out");
+	}
 	return 0;
 }
 
