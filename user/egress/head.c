@@ -7,12 +7,16 @@
 #include "relay/proxy_v2.h"
 #include "socket/process_view.h"
 
-/* Paths, nearest first, one a line; NULL when they don't fit or there are none. */
+/*
+ * Paths, nearest first, one a line; NULL when they don't fit or there are none. Without what
+ * ran before the sandbox' entry: no rule matches that, nor is a proxy's to.
+ */
 static const char *lineage_text(const struct sl_view_process *process, char *text, size_t size)
 {
-	size_t used = 0, len;
+	size_t used = 0, len, inside = process->lineage.count;
 
-	for (size_t i = 0; i < process->lineage.count; i++) {
+	inside -= process->lineage_outside < inside ? process->lineage_outside : inside;
+	for (size_t i = 0; i < inside; i++) {
 		len = strlen(process->lineage.items[i]);
 		/* A newline in a path would make two of one. */
 		if (used + len + 2 > size || strchr(process->lineage.items[i], '\n'))

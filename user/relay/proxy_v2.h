@@ -7,8 +7,8 @@
  *	0x02 AUTHORITY	the name the client asked for
  *	0x05 UNIQUE_ID	"SANDBOX:PID:START:LINEAGE", numbers but the first (128 bytes at most)
  *	0xE0 … 0xE4	sandbox, pid (4 bytes), start (8 bytes, CLOCK_BOOTTIME nanoseconds),
- *			path of the executable, lineage (paths, nearest first, one a line);
- *			numbers in network order
+ *			path of the executable, lineage (paths of what members executed
+ *			before it, nearest first, one a line); numbers in network order
  *
  * Debian 12's HAProxy (2.6) reads the first two (fc_pp_authority, fc_pp_unique_id), those from
  * 2.9 on all of them (fc_pp_tlv). So what it may decide by is in the second as well.
