@@ -43,6 +43,7 @@ table()
 	test|python3|cmd python3|server and clients of the demo
 	test|bind9-dnsutils|cmd dig|a DNS client for tests
 	test|dnsmasq-base|cmd dnsmasq|a DNS server for tests to ask
+	test|haproxy|cmd haproxy|a proxy that is told whose a connection is, as in examples/
 	test|runc|cmd runc|an OCI runtime whose containers the tests attach
 	test|podman|cmd podman|containers as people start them, by way of runc
 	fuzz|libclang-rt-dev|runtime fuzzer|libFuzzer and clang's sanitizers
