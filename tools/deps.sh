@@ -52,6 +52,7 @@ table()
 	lint|clang-tidy|cmd clang-tidy|static checks
 	lint|shellcheck|cmd shellcheck|checks the scripts
 	bench|haproxy|cmd haproxy|what the relay is measured against
+	bench|unbound|cmd unbound|what policy DNS is measured against, beside dnsmasq
 	vm|qemu-system-x86|cmd qemu-system-x86_64|boots other kernels
 	vm|busybox-static|cmd busybox|the first steps of a virtual machine
 	vm|cpio|cmd cpio|packs them

@@ -9,10 +9,9 @@
 #include "world.h"
 
 static const struct sl_command *const benchmarks[] = {
-	&sl_bench_connect, &sl_bench_udp,    &sl_bench_exec,      &sl_bench_resolve,
-	&sl_bench_churn,   &sl_bench_policy, &sl_bench_storm,     &sl_bench_attach,
-	&sl_bench_busy,    &sl_bench_kill,   &sl_bench_sandboxes, &sl_bench_run,
-	&sl_bench_relay,
+	&sl_bench_connect,   &sl_bench_udp,   &sl_bench_exec,   &sl_bench_resolve, &sl_bench_churn,
+	&sl_bench_policy,    &sl_bench_storm, &sl_bench_attach, &sl_bench_busy,    &sl_bench_kill,
+	&sl_bench_sandboxes, &sl_bench_run,   &sl_bench_relay,  &sl_bench_dns,
 };
 
 struct all_options {
@@ -80,6 +79,7 @@ static const struct sl_command *const commands[] = {
 	&sl_bench_sandboxes,
 	&sl_bench_run,
 	&sl_bench_relay,
+	&sl_bench_dns,
 	&all,
 	NULL,
 };

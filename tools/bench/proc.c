@@ -69,7 +69,18 @@ static uint64_t thread_waits(pid_t pid, const char *tid)
 	return sum;
 }
 
-uint64_t sl_proc_waits(pid_t pid)
+static uint64_t thread_cpu_ns(pid_t pid, const char *tid)
+{
+	_cleanup_file_ FILE *file = NULL;
+	unsigned long long ns = 0;
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%s/schedstat", pid, tid);
+	file = fopen(path, "re");
+	return file && fscanf(file, "%llu", &ns) == 1 ? ns : 0;
+}
+
+static uint64_t sum_threads(pid_t pid, uint64_t (*of_thread)(pid_t pid, const char *tid))
 {
 	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *entry;
@@ -80,9 +91,19 @@ uint64_t sl_proc_waits(pid_t pid)
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		if (is_entry(entry))
-			sum += thread_waits(pid, entry->d_name);
+			sum += of_thread(pid, entry->d_name);
 	}
 	return sum;
+}
+
+uint64_t sl_proc_waits(pid_t pid)
+{
+	return sum_threads(pid, thread_waits);
+}
+
+uint64_t sl_proc_cpu_ns(pid_t pid)
+{
+	return sum_threads(pid, thread_cpu_ns);
 }
 
 pid_t sl_proc_child(pid_t pid)

@@ -11,6 +11,8 @@ uint64_t sl_proc_rss_bytes(pid_t pid);
 unsigned int sl_proc_fds(pid_t pid);
 /* How often its threads have waited since they were started: each wake-up ends a wait. */
 uint64_t sl_proc_waits(pid_t pid);
+/* Time on a CPU that its threads, those that live, have had. */
+uint64_t sl_proc_cpu_ns(pid_t pid);
 /* Its first child. */
 pid_t sl_proc_child(pid_t pid);
 

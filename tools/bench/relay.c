@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/start.h"
+#include "proc.h"
 #include "relay.h"
 #include "report.h"
 #include "stats.h"
@@ -95,10 +96,10 @@ static int costed_turn(struct bench *bench, const struct kind *kind, enum relay_
 		       unsigned int round, struct sl_err *err)
 {
 	pid_t pid = bench->parties[who].child.pid;
-	uint64_t cpu = relay_cpu_ns(pid), bytes = atomic_load(&bench->shared->bytes);
+	uint64_t cpu = sl_proc_cpu_ns(pid), bytes = atomic_load(&bench->shared->bytes);
 	int ret = turn(bench, kind, who, &bench->values[who][round], err);
 
-	cpu = relay_cpu_ns(pid) - cpu;
+	cpu = sl_proc_cpu_ns(pid) - cpu;
 	bytes = atomic_load(&bench->shared->bytes) - bytes;
 	if (kind->streams)
 		bench->costs[who][round] = (double)cpu / (double)(bytes ?: 1);

@@ -46,8 +46,6 @@ int relay_connect(uint16_t port, char what);
 /* Bytes a second that the server read from `streams` that send all they can. */
 int relay_bulk(uint16_t port, unsigned int streams, uint64_t ms, struct relay_shared *shared,
 	       double *rate, struct sl_err *err);
-/* Time on a CPU that all threads of a process have had; 0: it is not there. */
-uint64_t relay_cpu_ns(pid_t pid);
 /* Nanoseconds of one connection that sends a byte and gets it back. */
 int relay_setup(uint16_t port, unsigned int count, double *ns, struct sl_err *err);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -103,28 +101,6 @@ int relay_bulk(uint16_t port, unsigned int streams, uint64_t ms, struct relay_sh
 		return sl_err_sys(err, -ret, "can't send through port %u", port);
 	*rate = (double)bytes * 1e9 / (double)(sl_bench_now_ns() - begin);
 	return 0;
-}
-
-uint64_t relay_cpu_ns(pid_t pid)
-{
-	char path[64];
-	_cleanup_dir_ DIR *dir = NULL;
-	struct dirent *entry;
-	uint64_t sum = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		char name[sizeof(path) + sizeof(entry->d_name) + 16];
-		_cleanup_file_ FILE *file = NULL;
-		unsigned long long ns;
-
-		snprintf(name, sizeof(name), "%s/%s/schedstat", path, entry->d_name);
-		file = fopen(name, "re");
-		if (file && fscanf(file, "%llu", &ns) == 1)
-			sum += ns;
-	}
-	return sum;
 }
 
 int relay_setup(uint16_t port, unsigned int count, double *ns, struct sl_err *err)
