@@ -119,17 +119,34 @@ Test(run_agent, exit_statuses)
 	cr_expect_eq(before.st_ino, after.st_ino);
 }
 
+/* Behind a number, a time with its unit included. */
+static const char *after_number(const char *at)
+{
+	static const char *const units[] = { " us ", " ms ", " s " };
+
+	while ((*at >= '0' && *at <= '9') || (*at == '.' && at[1] >= '0' && at[1] <= '9'))
+		at++;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+		if (!strncmp(at, units[i], strlen(units[i])))
+			return at + strlen(units[i]) - 1;
+	return at;
+}
+
 /* Numbers of processes and ports, and times, are all that may differ. */
 static void without_numbers(char *text)
 {
+	const char *at = text;
 	char *to = text;
 
-	for (const char *at = text; *at; at++) {
-		if ((*at >= '0' && *at <= '9') || !strncmp(at, "us ", 3) || !strncmp(at, "ms ", 3))
-			continue;
-		if (*at == ' ' && to > text && to[-1] == ' ')
-			continue;
-		*to++ = *at;
+	while (*at) {
+		if (*at >= '0' && *at <= '9') {
+			at = after_number(at);
+			*to++ = '#';
+		} else if (*at == ' ' && to > text && to[-1] == ' ') {
+			at++;
+		} else {
+			*to++ = *at++;
+		}
 	}
 	*to = '\0';
 }
