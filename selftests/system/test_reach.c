@@ -34,7 +34,11 @@ static const char clients[] =
 	"get wildcard a.wild.test\n"
 	"get mixed mixed.wild.test\n"
 	"echo \"python: $(/usr/bin/python3 -c 'import urllib.request as r\n"
-	"print(r.urlopen(\"http://one.reach.test:8080/\").read().decode().strip())' 2>&1)\"\n";
+	"print(r.urlopen(\"http://one.reach.test:8080/\").read().decode().strip())' 2>&1)\"\n"
+	/* It ends in the address that it has asked, as it sees it. */
+	"echo \"udp: $(dig +short +identify one.reach.test)\"\n"
+	"echo \"tcp: $(dig +short +identify +tcp @192.0.2.99 one.reach.test)\"\n"
+	"echo \"v6 server: $(dig +short +identify @2001:db8::99 one.reach.test)\"\n";
 
 static void expect_close_of(const char *name, const char *exe)
 {
@@ -60,6 +64,9 @@ Test(reach, clients)
 		reach_expect(&cli, "wildcard: hello from 192.0.2.10");
 		reach_expect(&cli, "mixed: hello from 192.0.2.10");
 		reach_expect(&cli, "python: hello from 192.0.2.10");
+		cr_expect_not_null(strstr(cli.out, " from server 192.0.2.53 in "), "%s", cli.out);
+		cr_expect_not_null(strstr(cli.out, " from server 192.0.2.99 in "), "%s", cli.out);
+		cr_expect_not_null(strstr(cli.out, " from server 2001:db8::99 in "), "%s", cli.out);
 		cr_expect_null(strstr(cli.err, "denied"), "%s", cli.err);
 		expect_close_of("one.reach.test", "/usr/bin/curl");
 		expect_close_of("a.wild.test", "/usr/bin/curl");
@@ -159,18 +166,55 @@ Test(reach, shared_address)
 		"/usr/bin/python3 -c \"$ask\"\n"
 		"curl -sS -m 20 http://left.reach.test:8080/ >/dev/null || echo left\n"
 		"getent hosts left.reach.test >/dev/null\n"
-		"/usr/bin/python3 -c \"$get\" || echo right\n";
+		"/usr/bin/python3 -c \"$get\" || echo right\n"
+		"echo \"other: $(curl -sS -m 20 http://right.reach.test:8080/ 2>/dev/null)\"\n";
 	struct cli cli;
 
 	reach_policy(shared);
 	BOTH_NETS(net)
 	{
 		reach_run(&cli, net, script);
-		cr_expect_str_eq(cli.out, "", "not reached: %s%s", cli.out, cli.err);
+		/* Of a real address any name will do, the relay's own have one each. */
+		cr_expect_str_eq(cli.out,
+				 net == REACH_RELAY ? "other: \n"
+						    : "other: hello from 192.0.2.10\n",
+				 "%s%s", cli.out, cli.err);
 		expect_close_of("left.reach.test", "/usr/bin/curl");
 		expect_close_of("right.reach.test", "/usr/bin/python3.11");
 		cli_free(&cli);
 	}
+}
+
+/* The port of policy DNS: of the one UDP socket of 127.0.0.1 here. 0: there is none. */
+static unsigned int dns_port(void)
+{
+	_cleanup_file_ FILE *file = fopen("/proc/self/net/udp", "re");
+	unsigned int port = 0;
+	char line[256];
+
+	while (!port && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %*u: 0100007F:%x ", &port) != 1)
+			port = 0;
+	return port;
+}
+
+/* Who is no member is answered nothing, though the listener is on the host's loopback. */
+static void expect_stranger_refused(void)
+{
+	char port[16];
+	struct cli dig;
+
+	snprintf(port, sizeof(port), "%u", dns_port());
+	cr_assert_str_neq(port, "0");
+	for (int tcp = 0; tcp < 2; tcp++) {
+		cli_start(&dig, NULL,
+			  (const char *const[]){ "/usr/bin/dig", "@127.0.0.1", "-p", port,
+						 tcp ? "+tcp" : "+notcp", "a.wild.test", NULL });
+		cli_end(&dig);
+		cr_expect_not_null(strstr(dig.out, "status: REFUSED"), "%s", dig.out);
+		cli_free(&dig);
+	}
+	cr_expect_not(reach_asked("a.wild.test"));
 }
 
 /* While it runs: what is leased. */
@@ -194,6 +238,8 @@ Test(reach, seen_from_outside)
 					  net == REACH_RELAY ? " 198.18.0." : " 192.0.2.10"),
 				   "%s", list.out);
 		cli_free(&list);
+		if (net == REACH_DIRECT)
+			expect_stranger_refused();
 		reach_file("go", "\n", 0644);
 		cli_end(&cli);
 		cr_expect_eq(cli.status, 0, "%s", cli.err);
