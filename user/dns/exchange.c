@@ -75,8 +75,7 @@ static int make_query(struct sl_exchange *exchange, uint8_t **wire, size_t *size
 	ldns_pkt_set_id(query, exchange->id);
 	if (!exchange->no_edns)
 		ldns_pkt_set_edns_udp_size(query, SL_RESOLVER_UDP_SIZE);
-	if (ldns_pkt2wire(wire, query, size) != LDNS_STATUS_OK)
-		ret = -ENOMEM;
+	ret = sl_message_write(query, wire, size);
 	ldns_pkt_free(query);
 	return ret;
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define WRITE_SIZE 512 /* most messages are shorter */
+
 static uint16_t read_u16(const uint8_t *at)
 {
 	return (uint16_t)(at[0] << 8 | at[1]);
@@ -50,6 +52,21 @@ int sl_message_read(ldns_pkt **out, const uint8_t *data, size_t size, unsigned i
 		return -EBADMSG;
 	*out = message;
 	return 0;
+}
+
+int sl_message_write(const ldns_pkt *message, uint8_t **wire, size_t *size)
+{
+	/* ldns_pkt2wire() would take and give back 64 KiB; this grows when it has to. */
+	ldns_buffer *buffer = ldns_buffer_new(WRITE_SIZE);
+	int ret = -ENOMEM;
+
+	if (buffer && ldns_pkt2buffer_wire(buffer, message) == LDNS_STATUS_OK) {
+		*size = ldns_buffer_position(buffer);
+		*wire = ldns_buffer_export(buffer);
+		ret = 0;
+	}
+	ldns_buffer_free(buffer);
+	return ret;
 }
 
 int sl_question_read(const uint8_t *data, size_t size, struct sl_question *question,

@@ -46,6 +46,9 @@ int sl_head_read(const uint8_t *data, size_t size, struct sl_head *head);
  */
 int sl_message_read(ldns_pkt **out, const uint8_t *data, size_t size, unsigned int records);
 
+/* Its bytes, to be freed with free(). -ENOMEM. */
+int sl_message_write(const ldns_pkt *message, uint8_t **wire, size_t *size);
+
 /* The only question of a message. -EBADMSG: none, several, or a compressed name. */
 int sl_question_read(const uint8_t *data, size_t size, struct sl_question *question,
 		     uint16_t *class, uint8_t cased[SL_NAME_WIRE]);

@@ -235,8 +235,8 @@ static void decide(struct sl_query *query)
 }
 
 /*
- * Whether the additional section, if there is one, is an OPT record; -EBADMSG, or the rcode
- * to answer with. Its options are for the next hop only, and none is acted on (RFC 6891, 6).
+ * Whether the additional section is an OPT record; -EBADMSG, or the rcode to answer with. Its
+ * options are for the next hop only, and none is acted on (RFC 6891, 6).
  */
 static int read_edns(struct sl_query *query, const uint8_t *data, size_t size)
 {
@@ -268,7 +268,8 @@ static unsigned int read_query(struct sl_query *query, const uint8_t *data, size
 		return LDNS_RCODE_FORMERR;
 	query->asks = true;
 	sl_question_name(&query->question, query->name);
-	ret = read_edns(query, data, size);
+	/* Else there is nothing but the question, which is read. */
+	ret = head->count[3] ? read_edns(query, data, size) : 0;
 	if (ret)
 		return ret < 0 ? LDNS_RCODE_FORMERR : (unsigned int)ret;
 	return query->class == LDNS_RR_CLASS_IN ? 0 : LDNS_RCODE_REFUSED;

@@ -337,8 +337,8 @@ static int write_once(struct sl_query *query, uint8_t **wire, size_t *size)
 	if (!ret && query->edns)
 		ret = set_edns(reply, message);
 	move_records(reply, message);
-	if (!ret && ldns_pkt2wire(wire, message, size) != LDNS_STATUS_OK)
-		ret = -ENOMEM;
+	if (!ret)
+		ret = sl_message_write(message, wire, size);
 	ldns_pkt_free(message);
 	return ret;
 }
