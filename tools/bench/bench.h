@@ -50,6 +50,7 @@ extern const struct sl_command sl_bench_sandboxes;
 extern const struct sl_command sl_bench_run;
 extern const struct sl_command sl_bench_relay;
 extern const struct sl_command sl_bench_dns;
+extern const struct sl_command sl_bench_relay_soak;
 
 static inline uint64_t sl_bench_now_ns(void)
 {

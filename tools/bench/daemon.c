@@ -19,6 +19,7 @@
 #include "broker/probe.h"
 #include "control/client.h"
 #include "proc.h"
+#include "program.h"
 
 #define START_MS 10000
 #define END_MS 20000
@@ -32,27 +33,6 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 static void remove_tree(const char *path)
 {
 	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Beside this program, unless the environment names it. */
-static int find_program(char out[PATH_MAX], struct sl_err *err)
-{
-	const char *named = getenv("SLUICED");
-	ssize_t n = readlink("/proc/self/exe", out, PATH_MAX - 1);
-	char *slash;
-
-	if (n < 0)
-		return sl_err_sys(err, errno, "can't tell this program's path");
-	out[n] = '\0';
-	slash = strrchr(out, '/');
-	if (named || !slash || (size_t)(slash - out) + sizeof("/sluiced") > PATH_MAX)
-		snprintf(out, PATH_MAX, "%s", named ?: "sluiced");
-	else
-		strcpy(slash, "/sluiced");
-	if (!access(out, X_OK))
-		return 0;
-	sl_err_sys(err, errno, "'%s'", out);
-	return sl_err_hint(err, "build it, or name it with SLUICED");
 }
 
 struct start {
@@ -100,7 +80,7 @@ int sl_daemon_start(struct sl_daemon *d, const struct sl_world *world, struct sl
 	struct start start = { d, program };
 	const char *why;
 	const struct sl_child_spec spec = { .cpu = -1, .run = start_main, .arg = &start };
-	int rc = find_program(program, err);
+	int rc = sl_program_find(program, "sluiced", "SLUICED", err);
 
 	if (rc)
 		return rc;

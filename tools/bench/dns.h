@@ -15,6 +15,7 @@
 enum dns_between { DNS_DIRECT, DNS_SLUICE, DNS_DNSMASQ, DNS_UNBOUND, DNS_BETWEEN_MAX };
 
 /* The first letter of a name's second label. */
+#define DNS_WORLD 'w'  /* the name's address is SL_WORLD_ADDR */
 #define DNS_CACHED 'c' /* few names, of a long TTL */
 #define DNS_FRESH 'f'  /* each is asked once */
 

@@ -42,36 +42,39 @@ size_t dns_question_end(const uint8_t *message, size_t size)
 	return at + 5 <= size ? at + 5 : 0;
 }
 
+static uint8_t kind_of(const uint8_t *message, size_t end)
+{
+	size_t second = DNS_HEAD + 1u + message[DNS_HEAD];
+
+	return second + 1 < end && message[second] ? message[second + 1] : 0;
+}
+
 /* In 10.0.0.0/8; FNV-1a. */
 uint32_t dns_address(const uint8_t *message, size_t size)
 {
 	size_t end = dns_question_end(message, size);
 	uint32_t hash = 2166136261U;
 
+	if (kind_of(message, end) == DNS_WORLD)
+		return SL_WORLD_ADDR;
 	for (size_t i = DNS_HEAD; i + 4 < end; i++)
 		hash = (hash ^ message[i]) * 16777619U;
 	return 10U << 24 | (hash & 0xffffff);
 }
 
-static uint32_t ttl_of(const uint8_t *message)
-{
-	const uint8_t *second = message + DNS_HEAD + 1 + message[DNS_HEAD];
-
-	return *second && second[1] == DNS_CACHED ? TTL_CACHED_S : TTL_FRESH_S;
-}
-
 /* In place; returns the answer's size, 0: none. */
 static size_t make_answer(uint8_t *message, size_t size)
 {
-	uint32_t addr_be = htonl(dns_address(message, size)), ttl_be;
+	uint32_t addr_be, ttl_be;
 	size_t end = dns_question_end(message, size);
 	uint8_t record[RECORD] = { 0xc0, DNS_HEAD, 0, TYPE_A, 0, 1, 0, 0, 0, 0, 0, 4 };
 	bool has;
 
 	if (!end || end + RECORD > MESSAGE_MAX)
 		return 0;
+	addr_be = htonl(dns_address(message, size));
 	has = message[end - 3] == TYPE_A && !message[end - 4];
-	ttl_be = htonl(ttl_of(message));
+	ttl_be = htonl(kind_of(message, end) == DNS_FRESH ? TTL_FRESH_S : TTL_CACHED_S);
 	memcpy(record + 6, &ttl_be, sizeof(ttl_be));
 	memcpy(record + 12, &addr_be, sizeof(addr_be));
 	message[2] = (uint8_t)(0x84 | (message[2] & 1)); /* QR, AA, RD as asked */

@@ -5,13 +5,15 @@
 #include "base/cleanup.h"
 #include "bench.h"
 #include "caller.h"
+#include "soak.h"
 #include "worker.h"
 #include "world.h"
 
 static const struct sl_command *const benchmarks[] = {
-	&sl_bench_connect,   &sl_bench_udp,   &sl_bench_exec,   &sl_bench_resolve, &sl_bench_churn,
-	&sl_bench_policy,    &sl_bench_storm, &sl_bench_attach, &sl_bench_busy,    &sl_bench_kill,
-	&sl_bench_sandboxes, &sl_bench_run,   &sl_bench_relay,  &sl_bench_dns,
+	&sl_bench_connect, &sl_bench_udp,    &sl_bench_exec,       &sl_bench_resolve,
+	&sl_bench_churn,   &sl_bench_policy, &sl_bench_storm,      &sl_bench_attach,
+	&sl_bench_busy,    &sl_bench_kill,   &sl_bench_sandboxes,  &sl_bench_run,
+	&sl_bench_relay,   &sl_bench_dns,    &sl_bench_relay_soak,
 };
 
 struct all_options {
@@ -80,6 +82,7 @@ static const struct sl_command *const commands[] = {
 	&sl_bench_run,
 	&sl_bench_relay,
 	&sl_bench_dns,
+	&sl_bench_relay_soak,
 	&all,
 	NULL,
 };
@@ -100,5 +103,7 @@ int main(int argc, char **argv)
 		return sl_worker_main(argc, argv);
 	if (argc && !strcmp(argv[0], SL_CALLER_ARGV0))
 		return sl_caller_main(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], SOAK_ARGUMENT))
+		return soak_load_main(argc, argv);
 	return sl_cli_main(&root, argc, argv);
 }

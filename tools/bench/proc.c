@@ -36,6 +36,30 @@ unsigned int sl_proc_fds(pid_t pid)
 	return sl_dir_entries(path);
 }
 
+void sl_proc_kinds(pid_t pid, struct sl_proc_kinds *out)
+{
+	_cleanup_dir_ DIR *dir = NULL;
+	struct dirent *entry;
+	char path[64], target[16];
+
+	*out = (struct sl_proc_kinds){ 0 };
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		if (!strncmp(target, "socket:", 7))
+			out->sockets++;
+		else if (!strncmp(target, "pipe:", 5))
+			out->pipes++;
+		else
+			out->others++;
+	}
+}
+
 unsigned int sl_dir_entries(const char *path)
 {
 	_cleanup_dir_ DIR *dir = opendir(path);
@@ -94,6 +118,17 @@ static uint64_t sum_threads(pid_t pid, uint64_t (*of_thread)(pid_t pid, const ch
 			sum += of_thread(pid, entry->d_name);
 	}
 	return sum;
+}
+
+static uint64_t thread_one(pid_t pid, const char *tid)
+{
+	(void)pid, (void)tid;
+	return 1;
+}
+
+unsigned int sl_proc_threads(pid_t pid)
+{
+	return (unsigned int)sum_threads(pid, thread_one);
 }
 
 uint64_t sl_proc_waits(pid_t pid)

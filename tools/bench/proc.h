@@ -9,6 +9,11 @@
 uint64_t sl_proc_rss_bytes(pid_t pid);
 /* Open descriptors. */
 unsigned int sl_proc_fds(pid_t pid);
+struct sl_proc_kinds {
+	unsigned int sockets, pipes, others; /* descriptors; each pipe has two */
+};
+void sl_proc_kinds(pid_t pid, struct sl_proc_kinds *out);
+unsigned int sl_proc_threads(pid_t pid);
 /* How often its threads have waited since they were started: each wake-up ends a wait. */
 uint64_t sl_proc_waits(pid_t pid);
 /* Time on a CPU that its threads, those that live, have had. */

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "bench.h"
 #include "daemon.h"
+#include "program.h"
 #include "report.h"
 #include "stats.h"
 #include "world.h"
@@ -90,26 +91,6 @@ static int turn(struct bench *b, enum mode mode, double *ms, struct sl_err *err)
 	return rc ? sl_err_set(err, ECHILD, "'%s' ended with %d", names[mode], rc) : 0;
 }
 
-static int find_program(struct bench *b, struct sl_err *err)
-{
-	const char *named = getenv("SLUICE");
-	char self[PATH_MAX - 16];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n < 0)
-		return sl_err_sys(err, errno, "can't tell this program's path");
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
-	if (named)
-		snprintf(b->sluice, sizeof(b->sluice), "%s", named);
-	else
-		snprintf(b->sluice, sizeof(b->sluice), "%s/sluice", self);
-	if (!access(b->sluice, X_OK))
-		return 0;
-	sl_err_sys(err, errno, "'%s'", b->sluice);
-	return sl_err_hint(err, "build it, or name it with SLUICE");
-}
-
 /* Goes with the agent's directory. */
 static int write_policy(struct bench *b, struct sl_err *err)
 {
@@ -174,7 +155,7 @@ static int run_run(struct sl_cli *cli, const void *options, int argc, char **arg
 	rc = sl_report_new(&report, "run", &opt->common);
 	if (rc)
 		sl_err_sys(&cli->err, -rc, "result");
-	rc = rc ?: find_program(b, &cli->err);
+	rc = rc ?: sl_program_find(b->sluice, "sluice", "SLUICE", &cli->err);
 	rc = rc ?: sl_world_new(&b->world, &cli->err);
 	rc = rc ?: sl_daemon_start(&b->agent, b->world, &cli->err);
 	rc = rc ?: write_policy(b, &cli->err);
