@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -193,6 +194,48 @@ Test(reach_proxy, options_that_make_no_sense)
 	expect_refused(CLI_ARGV("run", "--net", "relay", "--", "true"), "policy");
 }
 
+static void need(const char *program, const char *why)
+{
+	if (access(program, X_OK)) {
+		fprintf(stderr, "no %s here%s\n", program, why);
+		cr_skip_test("no %s", program);
+	}
+}
+
+/* Squid decides on requests, as examples/squid.conf sets it up: it is told by whom they are. */
+Test(reach_proxy, squid)
+{
+	static const char requests[] =
+		"u=http://two.reach.test:8080/seen\n"
+		"echo \"get: $(curl -sS -m 20 $u)\"\n"
+		"echo \"post: $(curl -sS -m 20 -o /dev/null -w '%{http_code}' -d x $u)\"\n";
+	_cleanup_free_ char *log = NULL;
+	struct cli cli, squid;
+
+	need("/usr/sbin/squid", ", whose Debian package starts a service");
+	reach_policy(rules);
+	/* Its user may write there. */
+	cr_assert_eq(mount("reach", "/var/log/squid", "tmpfs", 0, "mode=1777"), 0);
+	cli_start(&squid, NULL,
+		  (const char *const[]){ "/bin/sh", "-c",
+					 "exec /usr/sbin/squid -N -d 1 -f examples/squid.conf 2>&1",
+					 NULL });
+	cli_await(&squid, "Accepting reverse-proxy");
+	reach_start(&cli, REACH_RELAY, REACH_WITH("--inspect", "127.0.0.1:3130"), requests);
+	cli_end(&cli);
+	reach_expect(&cli, "get: hello from 192.0.2.11");
+	reach_expect(&cli, "post: 403");
+	cr_assert_eq(kill(squid.pid, SIGTERM), 0);
+	cli_end(&squid);
+	log = reach_read("/var/log/squid/access.log");
+	cr_expect_str_eq(log,
+			 "run /usr/bin/curl 200 GET http://two.reach.test:8080/seen\n"
+			 "run /usr/bin/curl 403 POST http://two.reach.test:8080/seen\n",
+			 "%s", log);
+	cli_free(&cli);
+	cli_free(&squid);
+}
+
 /* HAProxy, as examples/haproxy.cfg sets it up. */
 Test(reach_proxy, haproxy)
 {
@@ -202,10 +245,7 @@ Test(reach_proxy, haproxy)
 		"done\n";
 	struct cli cli, haproxy;
 
-	if (access("/usr/sbin/haproxy", X_OK)) {
-		fputs("no haproxy here\n", stderr);
-		cr_skip_test("no haproxy");
-	}
+	need("/usr/sbin/haproxy", "");
 	reach_policy(plain);
 	reach_file("proxied", "one.reach.test\n", 0644);
 	cli_start(&haproxy, NULL,
