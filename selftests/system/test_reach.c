@@ -38,7 +38,55 @@ static const char clients[] =
 	/* It ends in the address that it has asked, as it sees it. */
 	"echo \"udp: $(dig +short +identify one.reach.test)\"\n"
 	"echo \"tcp: $(dig +short +identify +tcp @192.0.2.99 one.reach.test)\"\n"
-	"echo \"v6 server: $(dig +short +identify @2001:db8::99 one.reach.test)\"\n";
+	"echo \"v6 server: $(dig +short +identify @2001:db8::99 one.reach.test)\"\n"
+	"echo ready; read x < " REACH_DIR "/go\n";
+
+/* The port of policy DNS: of the one UDP socket of 127.0.0.1 here. 0: there is none. */
+static unsigned int dns_port(void)
+{
+	_cleanup_file_ FILE *file = fopen("/proc/self/net/udp", "re");
+	unsigned int port = 0;
+	char line[256];
+
+	while (!port && fgets(line, sizeof(line), file))
+		if (sscanf(line, " %*u: 0100007F:%x ", &port) != 1)
+			port = 0;
+	return port;
+}
+
+/* Who is no member is answered nothing, though the listener is on the host's loopback. */
+static void expect_stranger_refused(void)
+{
+	char port[16];
+	struct cli dig;
+
+	snprintf(port, sizeof(port), "%u", dns_port());
+	cr_assert_str_neq(port, "0");
+	for (int tcp = 0; tcp < 2; tcp++) {
+		cli_start(&dig, NULL,
+			  (const char *const[]){ "/usr/bin/dig", "@127.0.0.1", "-p", port,
+						 tcp ? "+tcp" : "+notcp", "other.wild.test",
+						 NULL });
+		cli_end(&dig);
+		cr_expect_not_null(strstr(dig.out, "status: REFUSED"), "%s", dig.out);
+		cli_free(&dig);
+	}
+	cr_expect_not(reach_asked("other.wild.test"));
+}
+
+/* What is leased while it runs. */
+static void expect_leased(pid_t run, enum reach_net net)
+{
+	struct cli list;
+	char set[64];
+
+	snprintf(set, sizeof(set), SL_SET_ROOT "/run-%d", run);
+	CLI(&list, "--set", set, "name", "list");
+	cr_expect_not_null(strstr(list.out, "one.reach.test"), "%s%s", list.out, list.err);
+	cr_expect_not_null(strstr(list.out, net == REACH_RELAY ? " 198.18.0." : " 192.0.2.10"),
+			   "%s", list.out);
+	cli_free(&list);
+}
 
 static void expect_close_of(const char *name, const char *exe)
 {
@@ -54,9 +102,16 @@ Test(reach, clients)
 	struct cli cli;
 
 	reach_policy(web);
+	cr_assert_eq(mkfifo(REACH_DIR "/go", 0644), 0);
 	BOTH_NETS(net)
 	{
-		reach_run(&cli, net, clients);
+		reach_start(&cli, net, NULL, clients);
+		cli_await(&cli, "ready\n");
+		expect_leased(cli.pid, net);
+		if (net == REACH_DIRECT)
+			expect_stranger_refused();
+		reach_file("go", "\n", 0644);
+		cli_end(&cli);
 		reach_expect(&cli, "name: hello from 192.0.2.10");
 		reach_expect(&cli, "v6: hello from 2001:db8::10");
 		reach_expect(&cli, "hosts: hello from 192.0.2.11");
@@ -96,14 +151,34 @@ static void expect_decision(const char *name, const char *proto, const char *rea
 	json_object_put(event);
 }
 
-/* What no rule names is asked of nobody, and told with what to add. */
-Test(reach, other_names)
+/* 6: it has no address. 7: no connection. By the relay it is looked at before one is made up. */
+static void expect_no_address(const struct cli *cli)
 {
-	static const char script[] = "curl -sS -m 20 http://two.reach.test:8080/ 2>&1\n"
-				     "dig +tries=1 two.reach.test | grep -o 'status: [A-Z]*'\n"
-				     "dig +tcp b.c.wild.test | grep -o 'status: [A-Z]*'\n";
+	reach_expect(cli, "private.wild: 6, ");
+	reach_expect(cli, "meta.reach: 6, ");
+	reach_expect(cli, "loop.reach: 6, ");
+	reach_expect(cli, "address: 7");
+	cr_expect_eq(sink_take(&private) + sink_take(&meta) + sink_take(&loop), 0);
+}
+
+/*
+ * What no rule names is asked of nobody, and told with what to add. A name that a rule has is
+ * asked for, but has not the addresses that no name may have.
+ */
+Test(reach, refused)
+{
+	static const char script[] =
+		"curl -sS -m 20 http://two.reach.test:8080/ 2>&1\n"
+		"dig +tries=1 two.reach.test | grep -o 'status: [A-Z]*'\n"
+		"dig +tcp b.c.wild.test | grep -o 'status: [A-Z]*'\n"
+		"for n in private.wild meta.reach loop.reach; do\n"
+		"	curl -sS -m 20 http://$n.test:8080/ 2>/dev/null\n"
+		"	echo \"$n: $?, $(dig +short $n.test)\"\n"
+		"done\n"
+		"curl -sS -m 20 http://10.0.0.5:8080/ 2>/dev/null || echo address: $?\n";
 	struct cli cli;
 
+	sinks_open();
 	reach_policy(web);
 	BOTH_NETS(net)
 	{
@@ -118,35 +193,11 @@ Test(reach, other_names)
 					  "add an entry: {endpoints: [{host: b.c.wild.test, "
 					  "port: 443}], binaries: [{path: /usr/bin/dig}]}\n"),
 				   "%s", cli.err);
+		expect_no_address(&cli);
 		cli_free(&cli);
 	}
 	cr_expect_not(reach_asked("two.reach.test"));
 	cr_expect_not(reach_asked("b.c.wild.test"));
-}
-
-/* A name that a rule has, with addresses that no name may have. */
-Test(reach, reserved_addresses)
-{
-	static const char script[] =
-		"for n in private.wild meta.reach loop.reach; do\n"
-		"	dig +short $n.test\n"
-		"	curl -sS -m 20 http://$n.test:8080/ 2>/dev/null && echo reached $n\n"
-		"done\n"
-		"dig +short mixed.wild.test\n"
-		"curl -sS -m 20 http://10.0.0.5:8080/ 2>/dev/null && echo reached\n";
-	struct cli cli;
-
-	sinks_open();
-	reach_policy(web);
-	BOTH_NETS(net)
-	{
-		reach_run(&cli, net, script);
-		if (net == REACH_DIRECT)
-			cr_expect_str_eq(cli.out, "192.0.2.10\n", "%s", cli.err);
-		cr_expect_null(strstr(cli.out, "reached"), "%s", cli.out);
-		cli_free(&cli);
-		cr_expect_eq(sink_take(&private) + sink_take(&meta) + sink_take(&loop), 0);
-	}
 	cr_expect(reach_asked("meta.reach.test"));
 }
 
@@ -181,68 +232,6 @@ Test(reach, shared_address)
 				 "%s%s", cli.out, cli.err);
 		expect_close_of("left.reach.test", "/usr/bin/curl");
 		expect_close_of("right.reach.test", "/usr/bin/python3.11");
-		cli_free(&cli);
-	}
-}
-
-/* The port of policy DNS: of the one UDP socket of 127.0.0.1 here. 0: there is none. */
-static unsigned int dns_port(void)
-{
-	_cleanup_file_ FILE *file = fopen("/proc/self/net/udp", "re");
-	unsigned int port = 0;
-	char line[256];
-
-	while (!port && fgets(line, sizeof(line), file))
-		if (sscanf(line, " %*u: 0100007F:%x ", &port) != 1)
-			port = 0;
-	return port;
-}
-
-/* Who is no member is answered nothing, though the listener is on the host's loopback. */
-static void expect_stranger_refused(void)
-{
-	char port[16];
-	struct cli dig;
-
-	snprintf(port, sizeof(port), "%u", dns_port());
-	cr_assert_str_neq(port, "0");
-	for (int tcp = 0; tcp < 2; tcp++) {
-		cli_start(&dig, NULL,
-			  (const char *const[]){ "/usr/bin/dig", "@127.0.0.1", "-p", port,
-						 tcp ? "+tcp" : "+notcp", "a.wild.test", NULL });
-		cli_end(&dig);
-		cr_expect_not_null(strstr(dig.out, "status: REFUSED"), "%s", dig.out);
-		cli_free(&dig);
-	}
-	cr_expect_not(reach_asked("a.wild.test"));
-}
-
-/* While it runs: what is leased. */
-Test(reach, seen_from_outside)
-{
-	static const char script[] = "curl -sS -m 20 http://one.reach.test:8080/\n"
-				     "echo ready; read x < " REACH_DIR "/go\n";
-	char set[64];
-	struct cli cli, list;
-
-	reach_policy(web);
-	cr_assert_eq(mkfifo(REACH_DIR "/go", 0644), 0);
-	BOTH_NETS(net)
-	{
-		reach_start(&cli, net, NULL, script);
-		cli_await(&cli, "ready\n");
-		snprintf(set, sizeof(set), SL_SET_ROOT "/run-%d", cli.pid);
-		CLI(&list, "--set", set, "name", "list");
-		cr_expect_not_null(strstr(list.out, "one.reach.test"), "%s%s", list.out, list.err);
-		cr_expect_not_null(strstr(list.out,
-					  net == REACH_RELAY ? " 198.18.0." : " 192.0.2.10"),
-				   "%s", list.out);
-		cli_free(&list);
-		if (net == REACH_DIRECT)
-			expect_stranger_refused();
-		reach_file("go", "\n", 0644);
-		cli_end(&cli);
-		cr_expect_eq(cli.status, 0, "%s", cli.err);
 		cli_free(&cli);
 	}
 }

@@ -22,6 +22,8 @@ static const char everybody[] = "  relayed:\n"
 				"      - { host: one.reach.test, ports: [8080, 8081, 7000] }\n"
 				"      - { host: one.reach.test, port: 5353, transport: udp }\n"
 				"      - { cidr: 192.0.2.11/32, port: 8080 }\n"
+				"      - { host: '*.wild.test', port: 8080 }\n"
+				"      - { host: meta.reach.test, port: 8080 }\n"
 				"    binaries: [{ path: /usr/bin/** }]\n";
 
 /* Requests to a proxy, and what it answers to others. */
@@ -37,13 +39,18 @@ Test(reach_relay, explicit_proxy)
 		"get denied -x http://$p -w ' %{http_code} %{content_type}' "
 		"http://two.reach.test:8080/\n"
 		"get address -p -x http://$p http://10.0.0.5:8080/\n"
+		"code='-o /dev/null -w %{http_code}'\n"
+		"get private -x http://$p $code http://private.wild.test:8080/\n"
+		"get meta -x http://$p $code http://meta.reach.test:8080/\n"
+		"get mixed -x http://$p http://mixed.wild.test:8080/\n"
 		"get denied_socks --socks5-hostname $p http://two.reach.test:8080/\n"
 		"echo \"malformed: $(printf 'GET\\r\\n\\r\\n' | socat -t 20 - TCP:$p | head -n 1 | "
 		"tr -d '\\r')\"\n";
-	struct sink private;
+	struct sink private, meta;
 	struct cli cli;
 
 	sink_open(&private, false, "10.0.0.5", 8080);
+	sink_open(&meta, false, "169.254.169.254", 8080);
 	reach_policy(everybody);
 	reach_run(&cli, REACH_RELAY, script);
 	reach_expect(&cli, "absolute: hello from 192.0.2.10");
@@ -56,7 +63,11 @@ Test(reach_relay, explicit_proxy)
 	cr_expect_not_null(strstr(cli.out, "denied_socks: curl: (97) "), "%s", cli.out);
 	cr_expect_not_null(strstr(cli.out, "address: curl: (56) "), "%s", cli.out);
 	cr_expect_not_null(strstr(cli.err, "two.reach.test"), "%s", cli.err);
-	cr_expect_eq(sink_take(&private), 0);
+	/* The proxy has looked these up, and dials none that its name may not have. */
+	reach_expect(&cli, "private: 403");
+	reach_expect(&cli, "meta: 403");
+	reach_expect(&cli, "mixed: hello from 192.0.2.10");
+	cr_expect_eq(sink_take(&private) + sink_take(&meta), 0);
 	cr_expect_not(reach_asked("two.reach.test"));
 	cli_free(&cli);
 }
