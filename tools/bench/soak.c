@@ -261,8 +261,8 @@ static int end_sluice(struct bench *b, struct sl_err *err)
 static int soak(struct bench *b, struct sl_err *err)
 {
 	uint32_t count = b->options->common.quick ? 500 : b->options->connections;
-	/* One connection, so that what is made for the first is there. */
-	int rc = order(b, &(struct soak_order){ .what = SOAK_CONNECTIONS, .count = 1 }, NULL, err);
+	/* None: the program is there, has its address, and nothing is on its way to an end. */
+	int rc = order(b, &(struct soak_order){ .what = SOAK_CONNECTIONS }, NULL, err);
 
 	take_sample(b, &b->before);
 	rc = rc
