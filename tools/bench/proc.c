@@ -10,17 +10,34 @@
 
 #include "base/cleanup.h"
 
-uint64_t sl_proc_rss_bytes(pid_t pid)
+/* proc(5): in pages. */
+struct statm {
+	unsigned long long resident, shared;
+};
+
+static struct statm read_statm(pid_t pid)
 {
 	_cleanup_file_ FILE *file = NULL;
-	unsigned long long pages = 0;
+	struct statm pages = { 0 };
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
 	file = fopen(path, "re");
-	if (!file || fscanf(file, "%*u %llu", &pages) != 1)
-		return 0;
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (!file || fscanf(file, "%*u %llu %llu", &pages.resident, &pages.shared) != 2)
+		return (struct statm){ 0 };
+	return pages;
+}
+
+uint64_t sl_proc_rss_bytes(pid_t pid)
+{
+	return read_statm(pid).resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t sl_proc_own_bytes(pid_t pid)
+{
+	struct statm pages = read_statm(pid);
+
+	return (pages.resident - pages.shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static bool is_entry(const struct dirent *entry)

@@ -7,6 +7,8 @@
 #include <sys/types.h>
 
 uint64_t sl_proc_rss_bytes(pid_t pid);
+/* Of that what is not mapped from files or the kernel's maps, which comes and goes. */
+uint64_t sl_proc_own_bytes(pid_t pid);
 /* Open descriptors. */
 unsigned int sl_proc_fds(pid_t pid);
 struct sl_proc_kinds {

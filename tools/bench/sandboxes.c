@@ -126,15 +126,15 @@ static void report_memory(struct sl_report *report, const struct sl_left *base,
 	const struct {
 		const char *name;
 		uint64_t base, end;
-	} rows[] = { { "worker", base->worker_rss, end->worker_rss },
-		     { "keeper", base->keeper_rss, end->keeper_rss } };
+	} rows[] = { { "worker", base->worker_bytes, end->worker_bytes },
+		     { "keeper", base->keeper_bytes, end->keeper_bytes } };
 	char name[64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		sl_report_row(report, "memory", rows[i].name);
 		sl_report_int(report, "kib_early", (int64_t)(rows[i].base >> 10));
 		sl_report_int(report, "kib_end", (int64_t)(rows[i].end >> 10));
-		snprintf(name, sizeof(name), "%s: RSS at the end / early", rows[i].name);
+		snprintf(name, sizeof(name), "%s: own memory at the end / early", rows[i].name);
 		sl_report_at_most(report, name, (double)rows[i].end / (double)(rows[i].base ?: 1),
 				  GROWTH_BUDGET);
 	}

@@ -79,8 +79,8 @@ static int count(struct sl_left *out, struct sl_set *set, const struct sl_daemon
 	out->n[SL_LEFT_STATE] = sl_dir_entries(d->state);
 	out->n[SL_LEFT_WORKER_FDS] = sl_proc_fds(worker);
 	out->n[SL_LEFT_KEEPER_FDS] = sl_proc_fds(d->keeper.pid);
-	out->worker_rss = sl_proc_rss_bytes(worker);
-	out->keeper_rss = sl_proc_rss_bytes(d->keeper.pid);
+	out->worker_bytes = sl_proc_own_bytes(worker);
+	out->keeper_bytes = sl_proc_own_bytes(d->keeper.pid);
 	return rc;
 }
 

@@ -46,7 +46,7 @@ enum sl_left_count {
 
 struct sl_left {
 	long long n[SL_LEFT_MAX];
-	uint64_t worker_rss, keeper_rss;
+	uint64_t worker_bytes, keeper_bytes; /* of memory */
 };
 
 /*
