@@ -157,14 +157,13 @@ static int read_answers(struct clients *clients, unsigned int socket)
 }
 
 /* What waits for too long is lost, and asked anew. */
-static int give_up(struct clients *clients)
+static int give_up(struct clients *clients, unsigned int socket, uint64_t now_ns)
 {
 	struct dns_load *load = clients->load;
-	uint64_t now_ns = sl_bench_now_ns();
 	int ret = 0;
 
-	for (size_t i = 0; !ret && i < (size_t)load->sockets * load->inflight; i++) {
-		struct slot *slot = &clients->slots[i];
+	for (unsigned int at = 0; !ret && at < load->inflight; at++) {
+		struct slot *slot = &clients->slots[(size_t)socket * load->inflight + at];
 
 		if (!slot->sent_ns || now_ns - slot->sent_ns < LOST_NS)
 			continue;
@@ -172,8 +171,7 @@ static int give_up(struct clients *clients)
 		clients->waiting--;
 		load->lost++;
 		if (!clients->ending)
-			ret = ask(clients, (unsigned int)(i / load->inflight),
-				  (unsigned int)(i % load->inflight));
+			ret = ask(clients, socket, at);
 	}
 	return ret;
 }
@@ -191,10 +189,11 @@ static int go_on(struct clients *clients, uint64_t until_ns)
 			ret = read_answers(clients, events[i].data.u32);
 		now_ns = sl_bench_now_ns();
 		clients->ending = now_ns >= until_ns || sl_world_stopped();
-		if (!ret && now_ns - looked_ns > LOST_NS / 4) {
-			ret = give_up(clients);
-			looked_ns = now_ns;
-		}
+		if (now_ns - looked_ns < LOST_NS / 4)
+			continue;
+		for (unsigned int i = 0; i < clients->opened && !ret; i++)
+			ret = give_up(clients, i, now_ns);
+		looked_ns = now_ns;
 	}
 	return ret;
 }

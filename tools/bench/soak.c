@@ -114,23 +114,21 @@ static int start_sluice(struct bench *b, struct sl_err *err)
 {
 	struct start start = { .policy_fd = -1 };
 	struct sl_child_spec spec = { .cpu = -1, .run = start_main, .arg = &start };
-	int orders[2], results[2];
+	int orders[2] = { -1, -1 }, results[2] = { -1, -1 };
 	int rc = sl_program_find(start.sluice, "sluice", "SLUICE", err);
 
 	rc = rc ?: sl_program_self(start.self, err);
 	rc = rc ?: write_policy(&start, b->port, err);
 	if (!rc && (pipe2(orders, O_CLOEXEC) || pipe2(results, O_CLOEXEC)))
 		rc = sl_err_sys(err, errno, "can't make a pipe");
-	if (rc)
-		return rc;
 	snprintf(start.port, sizeof(start.port), "%u", b->port);
 	snprintf(start.upstream, sizeof(start.upstream), "192.0.2.1:%u", b->dns.port);
 	start.in = orders[0];
 	start.out = results[1];
-	rc = sl_child_start(&b->sluice, &spec, err);
-	close(orders[0]);
-	close(results[1]);
-	close(start.policy_fd);
+	rc = rc ?: sl_child_start(&b->sluice, &spec, err);
+	sl_cleanup_fd(&orders[0]);
+	sl_cleanup_fd(&results[1]);
+	sl_cleanup_fd(&start.policy_fd);
 	b->orders = orders[1];
 	b->results = results[0];
 	return rc;
@@ -159,7 +157,7 @@ static int await(struct bench *b, struct soak_result *result, struct sl_err *err
 static int order(struct bench *b, const struct soak_order *order, double *seconds,
 		 struct sl_err *err)
 {
-	struct soak_result result;
+	struct soak_result result = { 0 };
 	int rc;
 
 	if (write(b->orders, order, sizeof(*order)) != sizeof(*order))
