@@ -11,6 +11,7 @@
 #include "name.h"
 #include "peer.h"
 #include "probe.h"
+#include "proxy.h"
 
 /*
  * Tells a denial of the calling task's call and sets its errno. Returns what the hook
@@ -128,6 +129,12 @@ static __always_inline void sock_settle(struct sl_sock *rec, __u32 policy, bool 
 		rec->flags &= ~SL_SOCK_OWN;
 }
 
+/* What comes with the verdict on a call. */
+struct call_found {
+	const struct sl_endpoint *proxy; /* who takes it, being allowed; NULL: who was asked */
+	__u32 name;                      /* id of the destination's; 0: none is known */
+};
+
 /*
  * What a verdict on a datagram depends on, as one word under the set's secret seed, so that
  * threads which send at once can't leave a mixture of two that were allowed. 0: it can't be
@@ -144,13 +151,13 @@ static __always_inline __u64 allowed_hash(const struct verdict *v, const struct 
 
 /*
  * What the policy says of this destination; as the hook returns it. `settles`: it is the
- * socket's remote end from now on, and not that of one datagram. Fills in the destination's
- * name, unless it is that of the datagram before.
+ * socket's remote end from now on, and not that of one datagram. Fills in what else was
+ * found, unless the destination is that of the datagram before.
  */
 static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_sock *rec,
 					  const struct sl_endpoint *remote,
 					  struct task_struct *task, const struct sl_owner *state,
-					  bool connecting, bool settles, __u32 *name)
+					  bool connecting, bool settles, struct call_found *found)
 {
 	__u32 sandbox = !state && rec ? rec->owner.sandbox : caller_sandbox(task, state);
 	/* MPTCP joins are made by a kworker, for the socket's owner. */
@@ -178,7 +185,12 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	if (v.reason == SL_REASON_NONE &&
 	    !(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
 		verdict_rules(&v, remote);
-	*name = remote_name(guard, sandbox, who, remote);
+	found->name = remote_name(guard, sandbox, who, remote);
+	if ((guard->flags & SL_GUARD_PROXY) && !udp && !own && v.reason == SL_REASON_NONE) {
+		found->proxy = proxy_takes(rec, sandbox, remote);
+		if (!found->proxy)
+			v.reason = SL_REASON_PROXY;
+	}
 	if (v.reason == SL_REASON_NONE) {
 		count(sandbox, SL_COUNTER_ALLOWED);
 		if (rec && settles)
@@ -196,7 +208,7 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	key.policy = v.policy;
 	key.protocol = udp ? IPPROTO_UDP : IPPROTO_TCP;
 	key.reason = v.reason;
-	key.name = *name;
+	key.name = found->name;
 	/* A datagram's connect() has sent nothing yet: see SL_DECISION_TRIED. */
 	if (connecting && udp)
 		key.type = SL_DECISION_TRIED;

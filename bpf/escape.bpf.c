@@ -31,7 +31,7 @@ static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6, bool
 {
 	struct sl_owner *state = member_now();
 	struct sl_endpoint remote;
-	__u32 name = 0;
+	struct call_found found = {};
 
 	if (!state || !ctx->sk || is_seen(ctx, state->sandbox))
 		return 1;
@@ -40,7 +40,7 @@ static __always_inline int escaped_call(struct bpf_sock_addr *ctx, bool v6, bool
 	if (message && endpoint_empty(&remote))
 		return 1;
 	return remote_verdict(ctx, NULL, &remote, bpf_get_current_task_btf(), state, false, false,
-			      &name);
+			      &found);
 }
 
 SEC("cgroup/connect4")

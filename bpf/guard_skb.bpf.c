@@ -16,6 +16,7 @@
 #include "kernel.h"
 #include "datagram.h"
 #include "name.h"
+#include "proxy.h"
 #include "redirect.h"
 
 #define SKB_PASS 1
@@ -38,6 +39,7 @@ static __always_inline bool datagram_decided(struct __sk_buff *skb, struct bpf_s
 static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, struct sl_sock *rec,
 				    struct sl_guard *guard)
 {
+	struct sl_endpoint remote;
 	struct verdict v;
 	bool udp = rec->type == SOCK_DGRAM;
 
@@ -49,9 +51,12 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, 
 	    (rec->policy && (guard->flags & SL_GUARD_KEEP)))
 		return false;
 	verdict_ask(&v, guard, rec->owner.lineage, rec, udp ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP);
-	verdict_rules(&v, &rec->remote);
+	decided_end(&remote, rec);
+	verdict_rules(&v, &remote);
+	/* A member that serves the proxy's address by now has not made this its own. */
 	if (v.reason != SL_REASON_NONE &&
-	    !own_loopback(skb, &rec->remote, &rec->local, guard, rec->owner.sandbox, udp))
+	    ((rec->flags & SL_SOCK_PROXIED) ||
+	     !own_loopback(skb, &remote, &rec->local, guard, rec->owner.sandbox, udp)))
 		return true;
 	rec->policy = guard->policy;
 	return false;
@@ -61,7 +66,6 @@ static __always_inline bool revoked(struct __sk_buff *skb, struct bpf_sock *sk, 
 static __always_inline void revoked_tell(const struct sl_sock *rec, const struct sl_guard *guard)
 {
 	struct sl_decision_key key = {
-		.remote = rec->remote,
 		.sandbox = rec->owner.sandbox,
 		.lineage = rec->owner.lineage,
 		.policy = guard->policy,
@@ -70,6 +74,7 @@ static __always_inline void revoked_tell(const struct sl_sock *rec, const struct
 		.name = rec->name,
 	};
 
+	decided_end(&key.remote, rec);
 	verdict_tell(&key, &rec->owner, rec->cookie, 0);
 }
 

@@ -17,6 +17,7 @@
 #include <sluice/guard.h>
 #include <sluice/name.h>
 #include <sluice/process.h>
+#include <sluice/proxy.h>
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
 
@@ -321,6 +322,15 @@ SL_MAP struct {
 	__type(key, struct sl_datagram);
 	__type(value, __u64);
 } datagrams SEC(".maps");
+
+/* --- transparent proxies (sluice/proxy.h) --- */
+
+SL_MAP struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SL_SANDBOX_MAX);
+	__type(key, __u32);
+	__type(value, struct sl_proxy);
+} proxies SEC(".maps");
 
 /* --- events --- */
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * What an application is told of an address that a hook has changed: the one that it asked
- * for. Attached only to sandboxes with policy DNS.
+ * for. Attached only to sandboxes with policy DNS, or a transparent proxy.
  *
  *	udp_recvmsg(), udpv6_recvmsg()  -> recvmsg4/6      the source of a datagram
  *	inet_getname(), inet6_getname() -> getpeername4/6
@@ -21,10 +21,11 @@ static __always_inline void address_restore(struct bpf_sock_addr *ctx, bool v6)
 	__u64 cookie;
 
 	rec = sk ? sock_record(sk, bpf_get_socket_cookie(ctx)) : NULL;
-	if (!rec || !(rec->flags & SL_SOCK_REDIRECTED))
+	if (!rec || !(rec->flags & SOCK_LED))
 		return;
 	remote_of(&ep, ctx, v6);
-	if (!dns_listens(rec->owner.sandbox, &ep))
+	if (rec->flags & SL_SOCK_PROXIED ? !endpoint_equal(&ep, &rec->remote)
+					 : !dns_listens(rec->owner.sandbox, &ep))
 		return;
 	cookie = rec->cookie;
 	more = bpf_map_lookup_elem(&sock_more, &cookie);

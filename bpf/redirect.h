@@ -11,23 +11,15 @@
 #include <sluice/dns.h>
 
 #include "call.h"
-
-static __always_inline bool endpoint_is_v4(const struct sl_endpoint *ep)
-{
-	return ep->addr_be[2] == V4_MAPPED && !ep->addr_be[1] && !ep->addr_be[0];
-}
+#include "original.h"
 
 /* What takes calls to `remote`; NULL: nobody does. */
 static __always_inline struct sl_endpoint *dns_listener(__u32 sandbox,
 							const struct sl_endpoint *remote)
 {
 	struct sl_dns_listeners *row = bpf_map_lookup_elem(&dns_listeners, &sandbox);
-	struct sl_endpoint *listener;
 
-	if (!row)
-		return NULL;
-	listener = endpoint_is_v4(remote) ? &row->v4 : &row->v6;
-	return listener->port_be ? listener : NULL;
+	return row ? endpoint_for(&row->v4, &row->v6, remote) : NULL;
 }
 
 /* Whether that is where the sandbox's questions go. */
@@ -45,35 +37,6 @@ static __always_inline void original_keep(struct sl_sock *rec, const struct sl_e
 
 	if (more)
 		more->original = *asked;
-}
-
-/* A socket that was redirected, and is connected to elsewhere now. */
-static __always_inline void original_forget(struct sl_sock *rec)
-{
-	__u64 cookie = rec->cookie;
-	struct sl_sock_more *more;
-
-	if (!(rec->flags & SL_SOCK_REDIRECTED))
-		return;
-	rec->flags &= ~SL_SOCK_REDIRECTED;
-	more = bpf_map_lookup_elem(&sock_more, &cookie);
-	if (more)
-		__builtin_memset(&more->original, 0, sizeof(more->original));
-}
-
-/* `v6` is the hook's, as for remote_of(). */
-static __always_inline void address_write(struct bpf_sock_addr *ctx, const struct sl_endpoint *ep,
-					  bool v6)
-{
-	if (v6) {
-		ctx->user_ip6[0] = ep->addr_be[0];
-		ctx->user_ip6[1] = ep->addr_be[1];
-		ctx->user_ip6[2] = ep->addr_be[2];
-		ctx->user_ip6[3] = ep->addr_be[3];
-	} else {
-		ctx->user_ip4 = ep->addr_be[3];
-	}
-	ctx->user_port = ep->port_be;
 }
 
 /*
@@ -102,9 +65,8 @@ static __always_inline bool redirected(struct bpf_sock_addr *ctx, struct sl_sock
 	if (!listener)
 		return false;
 	original_keep(rec, remote);
-	rec->flags |= SL_SOCK_REDIRECTED;
-	*remote = *listener;
-	address_write(ctx, remote, v6);
+	rec->flags = (rec->flags & ~SL_SOCK_PROXIED) | SL_SOCK_REDIRECTED;
+	led_to(ctx, remote, listener, v6);
 	count(state->sandbox, SL_COUNTER_ALLOWED);
 	return true;
 }

@@ -122,6 +122,8 @@ static __always_inline void closed_keep(struct sl_sock *rec, __u64 cookie, __u32
 		count(sandbox, SL_COUNTER_CLOSED_KEPT);
 	} else {
 		count(sandbox, SL_COUNTER_CLOSED_DROPPED);
+		if (rec->flags & SL_SOCK_MORE)
+			bpf_map_delete_elem(&sock_more, &cookie);
 	}
 	bpf_map_delete_elem(&socks_over, &cookie);
 }

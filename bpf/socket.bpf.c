@@ -111,13 +111,15 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 	struct sl_owner *state = owner_state(task);
 	struct sl_sock *rec = sock_for_call(ctx, 0, state);
 	struct sl_endpoint remote;
-	__u32 name = 0;
+	struct call_found found = {};
 
 	remote_of(&remote, ctx, v6);
 	if (redirected(ctx, rec, &remote, state, v6))
 		sock_settle(rec, 0, true);
-	else if (!remote_verdict(ctx, rec, &remote, task, state, true, true, &name))
+	else if (!remote_verdict(ctx, rec, &remote, task, state, true, true, &found))
 		return 0;
+	else if (found.proxy)
+		led_to(ctx, &remote, found.proxy, v6);
 	else if (rec)
 		original_forget(rec);
 	if (!rec)
@@ -131,7 +133,7 @@ static __always_inline int socket_connect(struct bpf_sock_addr *ctx, bool v6)
 		count(rec->owner.sandbox, SL_COUNTER_SOCK_DISCONNECT);
 	}
 	rec->remote = remote;
-	rec->name = name;
+	rec->name = found.name;
 	rec->since_ns = bpf_ktime_get_boot_ns();
 	rec->flags |= SL_SOCK_CONNECTED;
 	count(rec->owner.sandbox, SL_COUNTER_SOCK_CONNECT);
@@ -159,18 +161,18 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct sl_owner *state = owner_state(task);
 	struct sl_endpoint remote;
+	struct call_found found = {};
 	struct sl_sock *rec;
-	__u32 name;
 
 	remote_of(&remote, ctx, v6);
 	if (endpoint_empty(&remote)) /* a control message without a name: the connected peer */
 		return 1;
 	rec = sock_for_call(ctx, SL_SOCK_CONNECTED | SL_SOCK_BOUND | SL_SOCK_SENT, state);
-	name = rec ? rec->name : 0;
+	found.name = rec ? rec->name : 0;
 	if (redirected(ctx, rec, &remote, state, v6))
-		name = 0;
+		found.name = 0;
 	else if (!remote_verdict(ctx, rec, &remote, task, state, false,
-				 !datagram_connected(ctx->sk), &name))
+				 !datagram_connected(ctx->sk), &found))
 		return 0;
 	if (!rec)
 		return 1;
@@ -178,7 +180,7 @@ static __always_inline int socket_sendmsg(struct bpf_sock_addr *ctx, bool v6)
 	rec->flags |= SL_SOCK_SENT;
 	if (!(rec->flags & SL_SOCK_CONNECTED)) {
 		rec->remote = remote;
-		rec->name = name;
+		rec->name = found.name;
 	}
 	if (peer_note(rec, &remote))
 		sock_event(SL_EVENT_SEND, rec, 0);

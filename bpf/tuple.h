@@ -133,9 +133,21 @@ static __always_inline struct sl_sock *tuple_match(__u64 cookie, __u64 netns_coo
 	return rec;
 }
 
-/* The owner of the connection with these ends, as seen from `local`; live ones first. */
-static __always_inline struct sl_owner *
-tuple_owner(__u64 netns_cookie, const struct sl_endpoint *local, const struct sl_endpoint *remote)
+/* Who has the connection with these ends, as seen from the first; live ones before others. */
+struct tuple_found {
+	struct sl_owner *owner; /* NULL: nobody known */
+	__u64 cookie;
+};
+
+static __always_inline void tuple_is(struct tuple_found *found, struct sl_sock *rec)
+{
+	found->owner = &rec->owner;
+	found->cookie = rec->cookie;
+}
+
+static __always_inline void tuple_find(struct tuple_found *found, __u64 netns_cookie,
+				       const struct sl_endpoint *local,
+				       const struct sl_endpoint *remote)
 {
 	struct sl_tuple_bucket *bucket = tuple_bucket(netns_cookie, local, remote);
 	struct sl_tuple tuple = { .netns_cookie = netns_cookie, .protocol = IPPROTO_TCP };
@@ -144,20 +156,45 @@ tuple_owner(__u64 netns_cookie, const struct sl_endpoint *local, const struct sl
 
 	for (int i = 0; bucket && i < SL_TUPLE_LIVE; i++) {
 		rec = tuple_match(bucket->cookie[i], netns_cookie, local, remote);
-		if (rec)
-			return &rec->owner;
+		if (rec) {
+			tuple_is(found, rec);
+			return;
+		}
 	}
 	tuple.local = *local;
 	tuple.remote = *remote;
 	row = bpf_map_lookup_elem(&tuples, &tuple);
-	if (row)
-		return &row->owner;
+	if (row) {
+		found->owner = &row->owner;
+		found->cookie = row->cookie;
+		return;
+	}
 	if (!bucket)
-		return NULL;
+		return;
 	rec = tuple_match(bucket->cookie[SL_TUPLE_LIVE], netns_cookie, local, remote);
 	closed = tuple_match(bucket->cookie[SL_TUPLE_LIVE + 1], netns_cookie, local, remote);
 	rec = tuple_later(rec, closed);
-	return rec ? &rec->owner : NULL;
+	if (rec)
+		tuple_is(found, rec);
+}
+
+static __always_inline struct sl_owner *
+tuple_owner(__u64 netns_cookie, const struct sl_endpoint *local, const struct sl_endpoint *remote)
+{
+	struct tuple_found found = {};
+
+	tuple_find(&found, netns_cookie, local, remote);
+	return found.owner;
+}
+
+/* 0: nobody's. */
+static __always_inline __u64 tuple_cookie(__u64 netns_cookie, const struct sl_endpoint *local,
+					  const struct sl_endpoint *remote)
+{
+	struct tuple_found found = {};
+
+	tuple_find(&found, netns_cookie, local, remote);
+	return found.cookie;
 }
 
 #endif

@@ -31,7 +31,8 @@ enum sl_verdict {
 	X(INTERNAL, "internal", "sluice could not decide; see the faults")                         \
 	X(LISTEN, "listen", "no `listen` entry has this port for this binary")                     \
 	X(STRICT, "strict",                                                                        \
-	  "the rule is strict: started with loader variables, or another's socket")
+	  "the rule is strict: started with loader variables, or another's socket")                \
+	X(PROXY, "proxy", "a rule allows it, but the sandbox's proxy can't take it")
 
 enum sl_reason {
 #define X(name, text, help) SL_REASON_##name,

@@ -47,6 +47,7 @@ enum sl_sock_flag {
 	SL_SOCK_TUPLE_ROW = 1 << 14,   /* with SL_SOCK_TUPLE: in map `tuples`, not in a bucket */
 	SL_SOCK_REDIRECTED = 1 << 18,  /* the policy DNS has it; `original` is what was asked */
 	SL_SOCK_OPENER_LOST = 1 << 17, /* it is another than `owner`, and there was no room */
+	SL_SOCK_PROXIED = 1 << 19,     /* the proxy has it; `original` is what was allowed */
 };
 
 /* Whose record is in the socket's own storage while it is open. */

@@ -158,6 +158,9 @@ int sl_cgroup_resolve(char *out, size_t size, const char *name, struct sl_err *e
 	return 0;
 }
 
+/* FILEID_KERNFS (include/linux/exportfs.h): the id itself. */
+#define HANDLE_KERNFS 0xfe
+
 union handle {
 	struct file_handle handle;
 	char space[sizeof(struct file_handle) + 64];
@@ -186,25 +189,18 @@ int sl_cgroup_id(unsigned long long *id, int fd)
 	return 0;
 }
 
-int sl_cgroup_path(char *out, size_t size, int fd, struct sl_err *err)
+/* The same directory, by our own mount. */
+static int path_of_handle(char *out, size_t size, union handle *h, struct sl_err *err)
 {
 	_cleanup_fd_ int top = -1, here = -1;
 	char mount[PATH_MAX], proc[64];
-	struct statfs fs;
-	union handle h;
 	ssize_t n;
 	int ret = sl_cgroup_mount(mount, sizeof(mount), err);
 
 	ret = ret ?: sl_cgroup_open(&top, mount, err);
 	if (ret)
 		return ret;
-	if (fstatfs(fd, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC)
-		return sl_err_set(err, EXDEV, "the descriptor is no cgroup2 directory");
-	ret = get_handle(&h, fd);
-	if (ret)
-		return sl_err_sys(err, -ret, "can't tell the id of the cgroup");
-	/* The same directory, by our own mount. */
-	here = open_by_handle_at(top, &h.handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	here = open_by_handle_at(top, &h->handle, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (here < 0)
 		return sl_err_sys(err, errno, "the cgroup is not to be found below '%s'", mount);
 	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", here);
@@ -215,6 +211,31 @@ int sl_cgroup_path(char *out, size_t size, int fd, struct sl_err *err)
 		return sl_err_set(err, ENAMETOOLONG, "cgroup path too long");
 	out[n] = '\0';
 	return 0;
+}
+
+int sl_cgroup_path(char *out, size_t size, int fd, struct sl_err *err)
+{
+	struct statfs fs;
+	union handle h;
+	int ret;
+
+	if (fstatfs(fd, &fs) || fs.f_type != CGROUP2_SUPER_MAGIC)
+		return sl_err_set(err, EXDEV, "the descriptor is no cgroup2 directory");
+	ret = get_handle(&h, fd);
+	if (ret)
+		return sl_err_sys(err, -ret, "can't tell the id of the cgroup");
+	return path_of_handle(out, size, &h, err);
+}
+
+int sl_cgroup_path_of(char *out, size_t size, unsigned long long id, struct sl_err *err)
+{
+	uint64_t value = id;
+	union handle h;
+
+	h.handle.handle_bytes = sizeof(value);
+	h.handle.handle_type = HANDLE_KERNFS;
+	memcpy(h.handle.f_handle, &value, sizeof(value));
+	return path_of_handle(out, size, &h, err);
 }
 
 const char *sl_cgroup_relative(const char *path, const char *mount)

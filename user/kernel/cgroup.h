@@ -44,6 +44,9 @@ int sl_cgroup_id(unsigned long long *id, int fd);
  */
 int sl_cgroup_path(char *out, size_t size, int fd, struct sl_err *err);
 
+/* The same of the cgroup with this id. */
+int sl_cgroup_path_of(char *out, size_t size, unsigned long long id, struct sl_err *err);
+
 /* The part of an absolute path below the mount, "/" for the root; points into `path`. */
 const char *sl_cgroup_relative(const char *path, const char *mount);
 

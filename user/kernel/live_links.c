@@ -26,7 +26,7 @@ static void found(struct findings *findings, const char *name, const char *what)
 		snprintf(findings->first, sizeof(findings->first), "%s %s", name, what);
 }
 
-static int link_info(const char *path, struct bpf_link_info *info)
+int sl_link_info(const char *path, struct bpf_link_info *info)
 {
 	_cleanup_fd_ int fd = bpf_obj_get(path);
 	__u32 len = sizeof(*info);
@@ -37,8 +37,7 @@ static int link_info(const char *path, struct bpf_link_info *info)
 	return bpf_obj_get_info_by_fd(fd, info, &len) ? -errno : 0;
 }
 
-/* Id of a pinned program. */
-static int program_id(const struct sl_set *set, const char *name, __u32 *id)
+int sl_program_id(const struct sl_set *set, const char *name, __u32 *id)
 {
 	struct bpf_prog_info info = {};
 	__u32 len = sizeof(info);
@@ -74,7 +73,7 @@ static void check_tracepoint(const struct sl_set *set, const char *name, struct 
 
 	findings->checked++;
 	snprintf(program, sizeof(program), "enter_%s", name);
-	rc = rc ? rc : link_info(path, &info);
+	rc = rc ? rc : sl_link_info(path, &info);
 	if (rc)
 		found(findings, name, rc == -ENOENT ? "has no pin" : strerror(-rc));
 	else if (info.type != BPF_LINK_TYPE_TRACING && info.type != BPF_LINK_TYPE_RAW_TRACEPOINT)
@@ -139,7 +138,7 @@ static void check_cgroup_link(const struct sl_set *set, const struct sl_sandbox 
 	findings->checked++;
 	snprintf(sub, sizeof(sub), SL_SET_SANDBOXES "/%u", sandbox->id);
 	rc = sl_set_path(path, set->dir, sub, prog->name);
-	rc = rc ? rc : link_info(path, &info);
+	rc = rc ? rc : sl_link_info(path, &info);
 	if (rc)
 		found(findings, prog->name, rc == -ENOENT ? "has no pin" : strerror(-rc));
 	else if (info.type != BPF_LINK_TYPE_CGROUP || info.cgroup.attach_type != prog->type)
@@ -148,7 +147,7 @@ static void check_cgroup_link(const struct sl_set *set, const struct sl_sandbox 
 		found(findings, prog->name, "is attached to nothing: its cgroup is gone");
 	else if (info.cgroup.cgroup_id != sandbox->cgroup_id)
 		found(findings, prog->name, "is attached to another cgroup");
-	else if (program_id(set, prog->name, &expected))
+	else if (sl_program_id(set, prog->name, &expected))
 		found(findings, prog->name, "can't be compared: the set's program has no pin");
 	else if (expected != info.prog_id)
 		found(findings, prog->name, "runs another program");
@@ -163,7 +162,7 @@ static void check_root_link(const struct sl_set *set, const struct sl_cgroup_pro
 	int rc = sl_set_path(path, set->dir, SL_SET_LINKS, prog->name);
 
 	findings->checked++;
-	rc = rc ? rc : link_info(path, &info);
+	rc = rc ? rc : sl_link_info(path, &info);
 	if (rc)
 		found(findings, prog->name, rc == -ENOENT ? "has no pin" : strerror(-rc));
 	else if (info.type != BPF_LINK_TYPE_CGROUP || info.cgroup.attach_type != prog->type)
@@ -184,7 +183,7 @@ void sl_live_cgroup_links(const struct sl_set *set, const struct sl_sandbox *san
 		enum sl_prog_when when = sl_cgroup_progs[i].when;
 
 		if (when == SL_PROG_ALWAYS || (when == SL_PROG_COUNT_SKB && set->count_skb) ||
-		    (when == SL_PROG_DNS && (guard.flags & SL_GUARD_DNS)) ||
+		    (when == SL_PROG_REDIRECT && (guard.flags & (SL_GUARD_DNS | SL_GUARD_PROXY))) ||
 		    (when == SL_PROG_GUARD && guard.mode != SL_GUARD_OBSERVE))
 			check_cgroup_link(set, sandbox, &sl_cgroup_progs[i], &findings);
 		else if (when == SL_PROG_ROOT && guard.mode != SL_GUARD_OBSERVE)

@@ -164,8 +164,8 @@ static int sandbox_publish(const struct sl_set *set, const struct sl_sandbox *sa
 	return sl_iter_run(set, "seed_tasks");
 }
 
-int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *dir,
-		      int cgroup)
+int sl_attach_pinned(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *pin,
+		     int cgroup)
 {
 	_cleanup_fd_ int link = -1, fd = -1;
 	char path[PATH_MAX];
@@ -180,9 +180,17 @@ int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *pro
 	link = bpf_link_create(fd, cgroup, prog->type, NULL);
 	if (link < 0)
 		return -errno;
-	if (snprintf(path, sizeof(path), "%s/%s", dir, prog->name) >= (int)sizeof(path))
+	return bpf_obj_pin(link, pin) ? -errno : 0;
+}
+
+int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *dir,
+		      int cgroup)
+{
+	char pin[PATH_MAX];
+
+	if (snprintf(pin, sizeof(pin), "%s/%s", dir, prog->name) >= (int)sizeof(pin))
 		return -ENAMETOOLONG;
-	return bpf_obj_pin(link, path) ? -errno : 0;
+	return sl_attach_pinned(set, prog, pin, cgroup);
 }
 
 static int attach_programs(const struct sl_set *set, unsigned int id, int cgroup,

@@ -164,8 +164,8 @@ int sl_sandbox_redirect(struct sl_set *set, unsigned int id, bool on, struct sl_
 	char sub[32];
 
 	if (on)
-		return attach_to(set, id, SL_PROG_DNS, err);
+		return attach_to(set, id, SL_PROG_REDIRECT, err);
 	snprintf(sub, sizeof(sub), SL_SET_SANDBOXES "/%u", id);
-	detach_kind(set->dir, sub, SL_PROG_DNS);
+	detach_kind(set->dir, sub, SL_PROG_REDIRECT);
 	return 0;
 }

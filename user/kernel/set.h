@@ -7,6 +7,7 @@
  *	<dir>/links/NAME                        tracepoints, one set-wide
  *	<dir>/iters/NAME                        iterators that can be read as files
  *	<dir>/sandbox/<id>/NAME                 the cgroup links of one sandbox
+ *	<dir>/proxy/<cgroup id>                 what answers a proxy (kernel/proxy.h)
  *
  * Order of use: create or open; attach sandboxes; detach; free. Pins outlive the
  * process; destroy() removes them.
@@ -30,6 +31,7 @@
 #include <sluice/guard.h>
 #include <sluice/iter.h>
 #include <sluice/process.h>
+#include <sluice/proxy.h>
 #include <sluice/sandbox.h>
 #include <sluice/sock.h>
 
@@ -76,6 +78,7 @@ enum sl_map {
 	SL_MAP_NAMED,
 	SL_MAP_DNS_LISTENERS,
 	SL_MAP_DATAGRAMS,
+	SL_MAP_PROXIES,
 	SL_MAP_RING,
 	SL_MAP_RINGS,
 	SL_MAP_RING_CTL,

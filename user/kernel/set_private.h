@@ -28,7 +28,7 @@ enum sl_prog_when {
 	SL_PROG_ALWAYS,    /* to each sandbox's cgroup */
 	SL_PROG_COUNT_SKB, /* the same, only where calls can't be counted */
 	SL_PROG_GUARD,     /* the same, once it has a policy */
-	SL_PROG_DNS,       /* the same, while hooks send it to a policy DNS */
+	SL_PROG_REDIRECT,  /* the same, while hooks send it to a policy DNS or a proxy */
 	SL_PROG_ROOT,      /* to the root of cgroup2, once any sandbox has a policy */
 };
 
@@ -52,6 +52,9 @@ extern const unsigned int sl_tracepoint_count;
 /* The program that user space runs to tell a denial. */
 #define SL_PROG_REFUSED "on_refused"
 
+/* The one that answers a transparent proxy (kernel/proxy.h). */
+#define SL_PROG_PROXY "on_proxy_getsockopt"
+
 /* Programs pinned as iterators. */
 extern const char *const sl_iterators[];
 extern const unsigned int sl_iterator_count;
@@ -62,6 +65,7 @@ extern const unsigned int sl_iterator_count;
 #define SL_SET_LINKS "links"
 #define SL_SET_ITERS "iters"
 #define SL_SET_SANDBOXES "sandbox"
+#define SL_SET_PROXIES "proxy"
 
 /* Name of a map's pin. */
 const char *sl_map_name(enum sl_map map);
@@ -76,6 +80,14 @@ void sl_set_slots_unmap(struct sl_set *set);
 /* Attaches a program to an open cgroup and pins the link as `dir`/NAME. 0 or -errno. */
 int sl_attach_program(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *dir,
 		      int cgroup);
+
+/* The same with the path of the pin. */
+int sl_attach_pinned(const struct sl_set *set, const struct sl_cgroup_prog *prog, const char *pin,
+		     int cgroup);
+
+/* What a pinned link is, and the id of a pinned program. 0 or -errno. */
+int sl_link_info(const char *path, struct bpf_link_info *info);
+int sl_program_id(const struct sl_set *set, const char *name, __u32 *id);
 
 /* Ends the root's links now, so that the host's calls don't wait for a worker to do it. */
 void sl_root_detach(const char *set_dir);

@@ -231,6 +231,9 @@ const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advic
 	case SL_REASON_FAMILY:
 		add(&text, "no rule opens sockets that are not mediated");
 		break;
+	case SL_REASON_PROXY:
+		add(&text, "give the sandbox a proxy of that family, too");
+		break;
 	case SL_REASON_FROZEN:
 		add(&text, "'sluice sandbox thaw' ends that");
 		break;
