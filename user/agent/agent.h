@@ -166,6 +166,12 @@ struct sl_conn *sl_conn_next(const struct sl_agent *agent, size_t *at);
  * of all sandboxes. NULL: it was answered.
  */
 struct sl_conn *sl_conn_enter(struct sl_agent *agent, struct sl_request *request);
+/*
+ * For control/server.h: the sandbox, plus 1, of root within one, by the cgroup that it is in
+ * just now. That is enough to share out room: who is no member is another question.
+ */
+uint64_t sl_agent_group(const struct ucred *peer, void *ctx);
+
 /* Whether the peer is no member of a sandbox. */
 bool sl_conn_outside(struct sl_agent *agent, const struct sl_client *client);
 /* The call of a connection that waits for an answer, NULL: none, or it has gone. */

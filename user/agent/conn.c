@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/agent.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "kernel/cgroup.h"
 
 void sl_agent_gone(struct sl_client *client, void *data, void *ctx)
 {
@@ -116,6 +118,24 @@ bool sl_conn_outside(struct sl_agent *agent, const struct sl_client *client)
 	if (ret || peer->pid <= 0 || sl_procs_each(set->set, is_member, &member))
 		return false;
 	return !kill(peer->pid, 0);
+}
+
+uint64_t sl_agent_group(const struct ucred *peer, void *ctx)
+{
+	const struct sl_agent *agent = ctx;
+	char cgroup[PATH_MAX];
+	size_t len;
+
+	if (peer->pid <= 0 || sl_cgroup_of(cgroup, sizeof(cgroup), peer->pid, NULL))
+		return SL_RECORDS_MAX + 1; /* it has gone, or its cgroup can't be told */
+	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);) {
+		const char *own = sl_record_at(agent->records, row)->cgroup;
+
+		len = strlen(own);
+		if (len && !strncmp(cgroup, own, len) && (!cgroup[len] || cgroup[len] == '/'))
+			return row + 1;
+	}
+	return 0;
 }
 
 void sl_conns_heard(struct sl_agent *agent, int64_t now_ms)

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/escape.h"
 #include "kernel/bpffs.h"
 #include "kernel/set.h"
@@ -121,12 +122,15 @@ static int listen_at(struct sl_place *place, struct sl_err *err)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	_cleanup_fd_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int ret;
 
 	strcpy(at.sun_path, place->names.socket);
 	/* Nobody listens there: the lock is ours. */
-	if (fd < 0 || (unlink(at.sun_path) && errno != ENOENT) ||
-	    bind(fd, (const struct sockaddr *)&at, sizeof(at)) || chmod(at.sun_path, 0666) ||
-	    listen(fd, BACKLOG))
+	ret = sl_socket_unlink(at.sun_path, err);
+	if (ret)
+		return ret;
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) ||
+	    chmod(at.sun_path, 0666) || listen(fd, BACKLOG))
 		return sl_err_sys(err, errno, "can't listen at '%s'", place->names.socket);
 	place->listener = TAKE_FD(fd);
 	return 0;

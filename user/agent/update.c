@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Another policy for a sandbox, the same one anew, its names again; and what one asks for. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/load.h"
@@ -175,26 +178,34 @@ void sl_method_update(struct sl_request *request, void *ctx)
 	}
 }
 
-/* A whole file. *text is the caller's. */
+/* A whole file, which has to be a regular one: the loop waits for it. *text is the caller's. */
 static int read_file(const char *path, char **text, size_t *len)
 {
-	_cleanup_file_ FILE *file = fopen(path, "re");
-	_cleanup_free_ char *read = malloc(SL_POLICY_FILE_MAX + 1);
-	size_t n;
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	_cleanup_free_ char *read_text = NULL;
+	struct stat st;
+	size_t used = 0;
+	ssize_t n = 1;
 
-	if (!file)
+	if (fd < 0 || fstat(fd, &st))
 		return -errno;
-	if (!read)
-		return -ENOMEM;
-	n = fread(read, 1, SL_POLICY_FILE_MAX + 1, file);
-	if (ferror(file))
-		return -EIO;
-	if (n > SL_POLICY_FILE_MAX)
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+	if (st.st_size > SL_POLICY_FILE_MAX)
 		return -EFBIG;
-	/* Given back what it did not need. */
-	*text = strndup(read, n);
-	*len = n;
-	return *text ? 0 : -ENOMEM;
+	read_text = malloc((size_t)st.st_size + 1);
+	if (!read_text)
+		return -ENOMEM;
+	while (used < (size_t)st.st_size && n > 0) {
+		n = read(fd, read_text + used, (size_t)st.st_size - used);
+		if (n < 0)
+			return -errno;
+		used += (size_t)n;
+	}
+	read_text[used] = '\0';
+	*text = TAKE_PTR(read_text);
+	*len = used;
+	return 0;
 }
 
 void sl_agent_reload(struct sl_agent *agent, unsigned int row, bool from_file)

@@ -159,6 +159,7 @@ static int open_parts(struct sl_agent *agent, struct sl_err *err)
 		.product = "sluiced",
 		.version = SL_VERSION,
 		.gone = sl_agent_gone,
+		.group = sl_agent_group,
 		/* A policy as JSON: each of its bytes may be escaped. */
 		.wire = { .message = 2 * SL_POLICY_FILE_MAX },
 	};

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 
@@ -108,4 +109,22 @@ ssize_t sl_fds_receive(int sock, void *data, size_t size, struct sl_fds *fds)
 		return -EPROTO;
 	}
 	return n;
+}
+
+int sl_socket_unlink(const char *path, struct sl_err *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st)) {
+		if (errno == ENOENT)
+			return 0;
+		return sl_err_sys(err, errno, "can't listen at '%s'", path);
+	}
+	if (!S_ISSOCK(st.st_mode)) {
+		sl_err_set(err, EEXIST, "'%s' is there and no socket", path);
+		return sl_err_hint(err, "name a path where a socket can be made");
+	}
+	if (unlink(path) && errno != ENOENT)
+		return sl_err_sys(err, errno, "can't remove the socket at '%s'", path);
+	return 0;
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/err.h"
+
 #define SL_FDS_MAX 4 /* with one message */
 
 /* Set count to 0 before the first use; -1 in fd[] is one that was taken out. */
@@ -41,5 +43,11 @@ int sl_fds_take(struct sl_fds *fds, unsigned int index);
 
 /* Copies, close-on-exec; closes nothing of *from. -EMFILE, and *to is empty. */
 int sl_fds_copy(struct sl_fds *to, const struct sl_fds *from);
+
+/*
+ * Removes the socket of somebody who is gone, from where another is to listen. -EEXIST with err:
+ * there is something else, which is nobody's to remove. That there is nothing is no error.
+ */
+int sl_socket_unlink(const char *path, struct sl_err *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/parse.h"
 #include "session/version.h"
+#include "run/agent.h"
 
 #define AGENT_DEFAULT "/run/sluice/control.sock"
 #define CALL_MS 10000
@@ -237,6 +238,8 @@ int sl_agent_view_open(struct sl_agent_view **out, struct sl_cli *cli)
 		return sl_err_sys(&cli->err, ENOMEM, "the agent");
 	view->session_rows = (struct sl_array)SL_ARRAY(struct sl_agent_session);
 	view->condition_rows = (struct sl_array)SL_ARRAY(struct sl_agent_condition);
+	if (cli->agent && !strcmp(cli->agent, SL_RUN_AGENT_NONE))
+		return 0;
 	ret = sl_control_connect(&view->control, cli->agent ?: AGENT_DEFAULT, CALL_MS, &cli->err);
 	if (ret && !cli->agent) {
 		cli->err = (struct sl_err){ 0 };

@@ -128,22 +128,23 @@ static void handle_client(struct sl_client *client, unsigned int events)
 	close_client(client);
 }
 
-static bool may_enter(const struct sl_server *server, uid_t uid)
+/* Whether somebody of the same user, or group, may still enter. */
+static bool may_enter(const struct sl_server *server, uid_t uid, uint64_t group)
 {
 	const struct sl_server_options *options = &server->options;
 	const struct sl_client *client;
 	unsigned int same = 0;
 
-	if (!uid)
+	if (!uid && !group)
 		return server->count < options->clients;
 	if (server->count >= options->clients - options->clients / 4)
 		return false;
 	LIST_FOREACH(client, &server->clients, all)
-	same += client->peer.uid == uid;
+	same += group ? client->group == group : client->peer.uid == uid;
 	return same < options->per_user;
 }
 
-static int add_client(struct sl_server *server, int *fd, const struct ucred *peer)
+static int add_client(struct sl_server *server, int *fd, const struct ucred *peer, uint64_t group)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLRDHUP };
 	struct sl_client *client = calloc(1, sizeof(*client));
@@ -157,6 +158,7 @@ static int add_client(struct sl_server *server, int *fd, const struct ucred *pee
 	*fd = -1;
 	client->server = server;
 	client->peer = *peer;
+	client->group = group;
 	client->request.client = client;
 	client->since_ms = sl_monotonic_ms();
 	client->watched = event.events;
@@ -190,6 +192,7 @@ static void accept_clients(struct sl_server *server)
 			accept4(server->options.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		struct ucred peer;
 		socklen_t len = sizeof(peer);
+		uint64_t group = 0;
 
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
@@ -200,8 +203,13 @@ static void accept_clients(struct sl_server *server)
 			}
 			return;
 		}
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
-		    !may_enter(server, peer.uid) || add_client(server, &fd, &peer))
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
+			server->counts[SL_SERVER_REFUSED]++;
+			continue;
+		}
+		if (!peer.uid && server->options.group)
+			group = server->options.group(&peer, server->options.ctx);
+		if (!may_enter(server, peer.uid, group) || add_client(server, &fd, &peer, group))
 			server->counts[SL_SERVER_REFUSED]++;
 		else
 			server->counts[SL_SERVER_ACCEPTED]++;

@@ -64,8 +64,13 @@ struct sl_server_options {
 	void (*gone)(struct sl_client *client, void *data, void *ctx);
 	/* 0 is the default. */
 	struct sl_wire_limits wire;
-	unsigned int clients;    /* 1024; a quarter of them is kept for root */
-	unsigned int per_user;   /* 32, for each user but root */
+	unsigned int clients;  /* 1024; a quarter of them is kept for root */
+	unsigned int per_user; /* 32, for each user but root */
+	/*
+	 * A number that is not 0 for peers that are root and yet not to be trusted with all the
+	 * room there is: those of one number have as much as a user. May be NULL.
+	 */
+	uint64_t (*group)(const struct ucred *peer, void *ctx);
 	unsigned int partial_ms; /* 10,000: for a message that was begun, or is not read */
 };
 

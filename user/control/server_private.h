@@ -22,6 +22,7 @@ struct sl_client {
 	struct sl_server *server;
 	struct sl_wire *wire;
 	struct ucred peer;
+	uint64_t group; /* whose room it takes; 0: its user's */
 	struct sl_request request;
 	void *data;
 	unsigned int watched; /* EPOLL* */

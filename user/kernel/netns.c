@@ -74,6 +74,7 @@ struct request {
 	union {
 		struct ifinfomsg link;
 		struct rtmsg route;
+		struct ifaddrmsg addr;
 	};
 	char attrs[64];
 };
@@ -146,6 +147,36 @@ static int local_default(int fd, int family, const char *source)
 	return talk(fd, &req);
 }
 
+/*
+ * Addresses beside loopback's own: getaddrinfo() with AI_ADDRCONFIG asks for no family of which
+ * it finds none, and doesn't count 127.0.0.1 and ::1. Nothing is sent from there (the routes say
+ * so), and no name gets it: sandboxes are numbered from 1.
+ */
+#define MARK_V4 "127.0.0.2"
+#define MARK_V6 "fd73:6c75:6963::1"
+
+static int add_address(int fd, int family, const char *text)
+{
+	const bool v4 = family == AF_INET;
+	struct request req = {
+		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(req.addr)),
+			  .nlmsg_type = RTM_NEWADDR,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE },
+		.addr = { .ifa_family = (unsigned char)family,
+			  .ifa_prefixlen = v4 ? 32 : 128,
+			  .ifa_flags = v4 ? 0 : IFA_F_NODAD,
+			  .ifa_scope = v4 ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
+			  .ifa_index = LO_INDEX },
+	};
+	struct in6_addr addr;
+
+	if (inet_pton(family, text, &addr) != 1)
+		return -EINVAL;
+	put_attr(&req, IFA_LOCAL, &addr, v4 ? sizeof(struct in_addr) : sizeof(addr));
+	put_attr(&req, IFA_ADDRESS, &addr, v4 ? sizeof(struct in_addr) : sizeof(addr));
+	return talk(fd, &req);
+}
+
 /* --- a relay's namespace --- */
 
 /* Whether the namespace, whose loopback is up, has IPv6 at all. */
@@ -167,9 +198,11 @@ static int make_relay(void)
 		return -errno;
 	rc = loopback_up(fd);
 	rc = rc ?: local_default(fd, AF_INET, "127.0.0.1");
-	if (!rc && has_v6())
-		rc = local_default(fd, AF_INET6, "::1");
-	return rc;
+	rc = rc ?: add_address(fd, AF_INET, MARK_V4);
+	if (rc || !has_v6())
+		return rc;
+	rc = local_default(fd, AF_INET6, "::1");
+	return rc ?: add_address(fd, AF_INET6, MARK_V6);
 }
 
 static int new_inside(void *arg)

@@ -292,8 +292,8 @@ static int open_listener(int *out, const char *path, struct sl_err *err)
 		return sl_err_sys(err, errno, "can't make a socket");
 	if (!connect(probe, (struct sockaddr *)&addr, sizeof(addr)) || errno == EAGAIN)
 		return sl_err_set(err, EADDRINUSE, "somebody listens at '%s' already", path);
-	if (errno == ECONNREFUSED)
-		unlink(path);
+	if (errno == ECONNREFUSED && sl_socket_unlink(path, err))
+		return -err->code;
 	/* The runtimes are root's; so nobody else has to get as far as our check. */
 	fchmod(fd, 0600);
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(fd, 128))
