@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +12,9 @@
 
 #define V4_BASE 0xc6120000 /* 198.18.0.0/15 */
 #define V4_MASK 0xfffe0000
+
+/* No name begins with a dot: these keep numbers from being given out. */
+#define GAP '.'
 
 struct sl_pool {
 	struct sl_intern *names; /* number n has the address n + 1 of either range */
@@ -84,11 +88,48 @@ static bool host_part(const struct sl_pool *pool, const struct sl_addr *addr, ui
 
 const char *sl_pool_name(const struct sl_pool *pool, const struct sl_addr *addr)
 {
+	uint32_t number = sl_pool_number(pool, addr);
+	const char *name;
+
+	if (!number || number > sl_intern_count(pool->names))
+		return NULL;
+	name = sl_intern_at(pool->names, number - 1, NULL);
+	return *name == GAP ? NULL : name;
+}
+
+uint32_t sl_pool_number(const struct sl_pool *pool, const struct sl_addr *addr)
+{
 	uint32_t host;
 
-	if (!host_part(pool, addr, &host) || !host || host > sl_intern_count(pool->names))
-		return NULL;
-	return sl_intern_at(pool->names, host - 1, NULL);
+	return host_part(pool, addr, &host) && host <= SL_POOL_NAMES ? host : 0;
+}
+
+/* The next number is this text's. */
+static int add_next(struct sl_pool *pool, const char *text)
+{
+	uint32_t next = sl_intern_count(pool->names);
+	uint32_t id = sl_intern_add(pool->names, text, strlen(text), NULL);
+
+	if (id == SL_INTERN_NONE)
+		return -ENOMEM;
+	return id == next ? 0 : -EEXIST;
+}
+
+int sl_pool_restore(struct sl_pool *pool, const char *name, const struct sl_addr *addr)
+{
+	uint32_t number = sl_pool_number(pool, addr);
+	char gap[16];
+	int rc = 0;
+
+	if (!number || number > pool->max)
+		return -EINVAL;
+	while (!rc && sl_intern_count(pool->names) < number - 1) {
+		snprintf(gap, sizeof(gap), "%c%u", GAP, sl_intern_count(pool->names));
+		rc = add_next(pool, gap);
+	}
+	if (rc || sl_intern_count(pool->names) < number)
+		return rc ?: add_next(pool, name);
+	return strcmp(sl_intern_at(pool->names, number - 1, NULL), name) ? -EEXIST : 0;
 }
 
 bool sl_pool_has(const struct sl_pool *pool, const struct sl_addr *addr)

@@ -38,6 +38,17 @@ const char *sl_pool_name(const struct sl_pool *pool, const struct sl_addr *addr)
 /* Whether it is in one of the two ranges, given to a name or not. */
 bool sl_pool_has(const struct sl_pool *pool, const struct sl_addr *addr);
 
+/* Place of an address in its range, from 1 on; 0: it is in none, or no name can have it. */
+uint32_t sl_pool_number(const struct sl_pool *pool, const struct sl_addr *addr);
+
+/*
+ * Gives a name the address that it had in a pool before this one, lower numbers first; those
+ * left out are no other name's. -EINVAL: number 0; -EEXIST: the name or the address has
+ * another one; -ENOMEM.
+ */
+int sl_pool_restore(struct sl_pool *pool, const char *name, const struct sl_addr *addr);
+
+/* With those left out. */
 size_t sl_pool_count(const struct sl_pool *pool);
 uint64_t sl_pool_refused(const struct sl_pool *pool);
 

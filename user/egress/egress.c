@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,15 @@ static int sweep(struct sl_egress_loop *loop)
 	return (int)(loop->sweep_ms - now);
 }
 
+/* Who asks before there is a policy is not refused for want of one. */
+static void await_policy(struct sl_egress_loop *loop)
+{
+	struct pollfd fd = { .fd = loop->wake, .events = POLLIN };
+
+	while (!atomic_load(&loop->egress->stop) && !atomic_load(&loop->egress->begun))
+		(void)poll(&fd, 1, -1);
+}
+
 static void *loop_main(void *arg)
 {
 	struct sl_egress_loop *loop = arg;
@@ -65,6 +75,7 @@ static void *loop_main(void *arg)
 	int wait_ms = 0, relay_ms;
 	uint64_t woken;
 
+	await_policy(loop);
 	while (!atomic_load(&loop->egress->stop)) {
 		if (epoll_wait(loop->epoll, events, ARRAY_SIZE(events), wait_ms) < 0 &&
 		    errno != EINTR)
@@ -218,7 +229,7 @@ static int copy_options(struct sl_egress *egress, const struct sl_egress_options
 
 	egress->set = options->set;
 	egress->sandbox = options->sandbox;
-	egress->relay = ns >= 0;
+	egress->relay = ns >= 0 && !options->direct;
 	egress->upstreams = options->resolver;
 	egress->proxy = options->proxy;
 	egress->inspector = options->inspector;
@@ -242,12 +253,13 @@ static int copy_options(struct sl_egress *egress, const struct sl_egress_options
 	return ns ? sl_err_sys(err, -ns, "can't tell the network namespace") : 0;
 }
 
-static unsigned int loops_wanted(const struct sl_egress_options *options)
+static unsigned int loops_wanted(const struct sl_egress *egress,
+				 const struct sl_egress_options *options)
 {
 	cpu_set_t cpus;
 	unsigned int n = options->threads;
 
-	if (options->netns < 0)
+	if (!egress->relay)
 		return 1;
 	if (!n)
 		n = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (unsigned int)CPU_COUNT(&cpus);
@@ -293,11 +305,13 @@ int sl_egress_new(struct sl_egress **out, const struct sl_egress_options *option
 	rc = rc ?: sl_naming_new(&egress->naming, egress->set, egress->sandbox);
 	if (!rc && egress->relay)
 		rc = sl_pool_new(&egress->pool, (uint16_t)options->sandbox, 0);
+	if (!rc && options->resume)
+		rc = sl_egress_resume(egress);
 	if (rc)
 		return sl_err_sys(err, -rc, "egress");
 	rc = sl_guard_names(egress->set, egress->sandbox, true, err);
 	rc = rc ?: sl_egress_listen(egress, err);
-	egress->loop_count = loops_wanted(options);
+	egress->loop_count = loops_wanted(egress, options);
 	for (unsigned int i = 0; !rc && i < egress->loop_count; i++)
 		rc = loop_new(egress, i, err);
 	if (!rc)
@@ -368,6 +382,8 @@ void sl_egress_switch(struct sl_egress *egress, bool loaded)
 		egress->now = egress->next;
 	egress->next = (struct sl_egress_policy){ 0 };
 	pthread_mutex_unlock(&egress->lock);
+	if (loaded)
+		atomic_store(&egress->begun, true);
 	for (unsigned int i = 0; loaded && i < egress->loop_count; i++) {
 		atomic_store(&egress->loops[i].reconsider, true);
 		wake(&egress->loops[i]);

@@ -5,9 +5,9 @@
  * dials for it outside. Each has its threads here, and fails alone.
  *
  *	sl_egress_new(&egress, &options, &err);		listeners are there, nobody serves yet
+ *	sl_egress_start(egress, &err);
  *	sl_apply_load(…, ready calls sl_egress_ready(egress, apply, policy_id))
- *	sl_egress_switch(egress, true);			the policy is in force
- *	sl_egress_start(egress, &err);			before the first member runs
+ *	sl_egress_switch(egress, true);			the policy is in force; members may run
  *	a reload: sl_apply_load() with ready, sl_egress_switch(egress, loaded)
  *	sl_egress_free(&egress);
  *
@@ -37,8 +37,10 @@ struct sl_egress;
 struct sl_egress_options {
 	struct sl_set *set;
 	unsigned int sandbox;
-	const char *name;                   /* of the sandbox, for proxies; copied */
-	int netns;                          /* relay: the namespace, borrowed; -1: direct */
+	const char *name; /* of the sandbox, for proxies; copied */
+	int netns;        /* the members', borrowed; -1: direct, this process' */
+	bool direct;      /* there, too: no relay */
+	bool resume;      /* a process before this one served it: what its names were goes on */
 	struct sl_resolver_config resolver; /* upstreams */
 	const char *search;                 /* a resolv.conf(5) whose search domains clients use */
 	const char *hosts;                  /* a hosts(5) that clients read before they ask DNS */
@@ -67,6 +69,7 @@ int sl_egress_ready(struct sl_egress *egress, struct sl_apply *apply, __u32 poli
  */
 void sl_egress_switch(struct sl_egress *egress, bool loaded);
 
+/* Nobody is answered before a policy is in force; until then clients wait. */
 int sl_egress_start(struct sl_egress *egress, struct sl_err *err);
 
 struct sl_egress_stats {

@@ -5,6 +5,7 @@
  *	egress.c	making, threads, policies
  *	listen.c	sockets in the sandbox's namespace
  *	lease.c		leases into the guard
+ *	resume.c	leases that a process before this one has given
  *	serve_dns.c	operations of policy DNS
  *	serve_relay.c	operations of the relay
  *	passage.c	one stream or flow on its way through it
@@ -89,6 +90,7 @@ struct sl_egress {
 
 	struct sl_egress_loop loops[SL_EGRESS_LOOPS];
 	unsigned int loop_count;
+	atomic_bool begun; /* a policy is in force */
 	atomic_bool stop;
 	atomic_ullong queries, refused_names, unleased, denied, dial_failed, strangers, streams,
 		flows;
@@ -110,6 +112,11 @@ void sl_egress_lease_hosts(struct sl_egress *egress);
 /* The names of an address for a client, the one it asked for first. Into `names`; the count. */
 size_t sl_egress_names(struct sl_egress *egress, const struct sl_addr *addr,
 		       const struct sl_lease_client *client, char *name);
+
+/* --- resume.c --- */
+
+/* Names and their addresses as the kernel has them. Before any thread. */
+int sl_egress_resume(struct sl_egress *egress);
 
 /* --- serve_dns.c, serve_relay.c --- */
 

@@ -41,9 +41,10 @@ static void name_for_all(struct sl_egress *egress, const struct sl_addr *addr,
 {
 	__u32 id;
 
-	if (!count)
+	/* A synthetic one stays the name's: who serves after this process has to know (resume.c). */
+	if (!count && !(egress->pool && sl_pool_has(egress->pool, addr)))
 		(void)sl_naming_remove(egress->naming, NULL, addr->be);
-	else if (!sl_naming_intern(egress->naming, names[0], 0, &id))
+	else if (count && !sl_naming_intern(egress->naming, names[0], 0, &id))
 		(void)sl_naming_put(egress->naming, NULL, addr->be, id);
 }
 
