@@ -136,6 +136,26 @@ int sl_runtime_plan(struct sl_runtime *rt, const char *policy, const char *polic
 
 #define SL_SILENCE_NEVER UINT32_MAX
 
+enum sl_net_way { SL_NET_HOST, SL_NET_RELAY };
+enum sl_dns_way { SL_DNS_AUTO, SL_DNS_POLICY, SL_DNS_HOST };
+
+/* How a sandbox reaches what its policy names: `Egress` of the interface io.sluice. */
+struct sl_runtime_egress {
+	size_t size;
+	enum sl_net_way net;
+	enum sl_dns_way dns;
+	int netns_fd; /* the sandbox's; -1: that of the process `mounts_of`, or the agent's */
+	const char *const *upstreams; /* of policy DNS, ends with NULL; NULL: the agent's */
+	/* Relay, each may be NULL: "ADDRESS:PORT" of proxies for all and for inspected streams. */
+	const char *proxy, *inspect;
+	uint32_t mark;      /* relay: of what the agent dials; 0: none */
+	const char *device; /* the same, an interface; NULL: any */
+};
+#define SL_RUNTIME_EGRESS_INIT                                            \
+	{                                                                 \
+		.size = sizeof(struct sl_runtime_egress), .netns_fd = -1, \
+	}
+
 struct sl_runtime_attach {
 	size_t size;
 	const char *cgroup; /* an absolute path, or */
@@ -154,6 +174,8 @@ struct sl_runtime_attach {
 	enum sl_end end;
 	/* A process whose mount namespace the policy's paths mean; 0: they mean the agent's. */
 	pid_t mounts_of;
+	/* NULL: by its namespace's own network and DNS; the agent looks names up every 30 s. */
+	const struct sl_runtime_egress *egress;
 };
 #define SL_RUNTIME_ATTACH_INIT                                                               \
 	{                                                                                    \

@@ -25,6 +25,7 @@
 
 #include "agent/copy.h"
 #include "agent/held.h"
+#include "agent/serve.h"
 #include "agent/work.h"
 #include "base/htab.h"
 #include "control/params.h"
@@ -61,10 +62,11 @@ struct sl_box {
 	 * -1: it was gone when this worker looked.
 	 */
 	int freeze, kill;
-	struct sl_use *use; /* counted; NULL: none */
-	uint32_t policy_id; /* of `use` */
-	int64_t refresh_ms; /* names, next; -1: it has none */
-	int64_t drain_ms;   /* a drain is waited for until then; -1: none */
+	struct sl_use *use;     /* counted; NULL: none */
+	uint32_t policy_id;     /* of `use` */
+	struct sl_serve *serve; /* NULL: it has no egress of its own */
+	int64_t refresh_ms;     /* names, next; -1: it has none */
+	int64_t drain_ms;       /* a drain is waited for until then; -1: none */
 	uint32_t drain_serial;
 	bool frozen;           /* cgroup.freeze was written */
 	unsigned int changing; /* jobs that load a policy */

@@ -46,7 +46,7 @@ static const struct sl_param option_params[] = {
 struct params {
 	const char *key, *cgroup, *name, *policy, *policy_name;
 	uint64_t epoch, cgroup_fd, listener_fd, mounts_of;
-	struct json_object *options;
+	struct json_object *options, *egress;
 };
 
 #define NO_FD UINT64_MAX
@@ -65,6 +65,7 @@ static const struct sl_param params[] = {
 	SL_PARAM(UINT, struct params, listener_fd, .optional = true, .max = SL_FDS_MAX - 1),
 	SL_PARAM(UINT, struct params, mounts_of, .optional = true, .max = INT_MAX),
 	SL_PARAM(OBJECT, struct params, options, .optional = true),
+	SL_PARAM(OBJECT, struct params, egress, .optional = true),
 	{ 0 },
 };
 
@@ -79,6 +80,8 @@ struct attach {
 	char cgroup[PATH_MAX], copy[PATH_MAX];
 	uint8_t no_digest[SL_SHA256_LEN];
 	int listener;
+	struct sl_serve *serve;
+	uint64_t serve_tag;
 	uint64_t conn;
 	unsigned int row, sandbox;
 	struct sl_load load;
@@ -93,6 +96,7 @@ static void attach_free(struct attach **attach)
 	if (!a)
 		return;
 	sl_load_end(&a->load);
+	sl_serve_free(&a->serve);
 	sl_cleanup_fd(&a->listener);
 	json_object_put(a->json);
 	free(a);
@@ -111,6 +115,7 @@ static void take_back(struct attach *a)
 				       &err);
 	if (err.code)
 		sl_log_err(SL_LOG_ERROR, &err);
+	sl_serve_drop(a->serve, a->agent->link);
 	sl_copies_clean(a->agent->copies, a->wanted.key, 0);
 }
 
@@ -130,6 +135,9 @@ static int attach_steps(struct attach *a)
 		return sl_err_set(&a->err, ESTALE, "the cgroup was replaced meanwhile");
 	if (a->read.mounts_of)
 		ret = sl_guard_mounts_of(set->set, a->sandbox, (pid_t)a->read.mounts_of, &a->err);
+	ret = ret
+		      ?: sl_serve_keep(a->serve, agent->link, agent->copies, a->wanted.key,
+				       a->serve_tag, &a->err);
 	ret = ret ?: sl_load_into(&a->load, set, a->sandbox, &a->err);
 	ret = ret ?: sl_copies_set_from(agent->copies, a->wanted.key, a->read.policy_name);
 	if (ret)
@@ -173,6 +181,7 @@ static void succeed(struct attach *a, struct sl_request *request)
 	struct sl_step step;
 
 	box->attaching = true;
+	box->serve = TAKE_PTR(a->serve);
 	sl_agent_box_use(agent, a->row, TAKE_PTR(a->load.use), a->load.policy_id);
 	sl_session_attached(agent->sessions, a->row, a->sandbox, sl_monotonic_ms(), &step);
 	sl_record_set_policy(agent->records, a->row, a->load.path, a->load.sha256);
@@ -283,6 +292,17 @@ static int check_policy(struct attach *a)
 	return 0;
 }
 
+static int take_egress(struct attach *a, struct sl_request *request)
+{
+	if (!a->read.egress)
+		return 0;
+	if (a->read.policy == observing)
+		return sl_err_set(&a->err, EINVAL,
+				  "egress is served by a policy, and there is none");
+	a->serve_tag = sl_held_tag(a->agent->held);
+	return sl_serve_new(&a->serve, a->read.egress, request, (pid_t)a->read.mounts_of, &a->err);
+}
+
 /* What the record and the job need, of what was asked for. */
 static int fill(struct attach *a, struct sl_request *request, uint32_t version)
 {
@@ -291,6 +311,7 @@ static int fill(struct attach *a, struct sl_request *request, uint32_t version)
 
 	ret = ret ?: find_cgroup(a, request);
 	ret = ret ?: take_listener(a, request);
+	ret = ret ?: take_egress(a, request);
 	if (ret)
 		return ret;
 	ret = sl_copies_path(a->agent->copies, a->wanted.key, 0, a->copy);
@@ -309,6 +330,7 @@ static int fill(struct attach *a, struct sl_request *request, uint32_t version)
 	a->load = (struct sl_load){
 		.held = a->agent->held,
 		.copies = a->agent->copies,
+		.serve = a->serve,
 		.text = a->read.policy,
 		.name = a->read.policy_name ?: "the policy",
 		.len = strlen(a->read.policy),

@@ -56,6 +56,7 @@ void sl_agent_box_drop(struct sl_agent *agent, unsigned int row)
 		return;
 	sl_cleanup_fd(&box->freeze);
 	sl_cleanup_fd(&box->kill);
+	sl_serve_free(&box->serve);
 	sl_use_put(&box->use);
 	free(box);
 }

@@ -16,6 +16,9 @@
 #define DIR_NAME "policy"
 #define KEY_HEX (2 * SL_SESSION_KEY)
 
+#define SUFFIX_FROM ".from"
+#define SUFFIX_EGRESS ".egress"
+
 /* KEY, a dash, the greatest id, the longest suffix. */
 #define NAME_MAX_LEN (KEY_HEX + 1 + 10 + sizeof(".yaml"))
 
@@ -35,10 +38,11 @@ static void name_of(char out[NAME_MAX_LEN], const uint8_t key[SL_SESSION_KEY], u
 		snprintf(out, NAME_MAX_LEN, "%s.tmp", hex);
 }
 
-static void from_name(char out[NAME_MAX_LEN], const uint8_t key[SL_SESSION_KEY])
+static void other_name(char out[NAME_MAX_LEN], const uint8_t key[SL_SESSION_KEY],
+		       const char *suffix)
 {
 	sl_hex(out, key, SL_SESSION_KEY);
-	strcpy(out + KEY_HEX, ".from");
+	strcpy(out + KEY_HEX, suffix);
 }
 
 void sl_copies_free(struct sl_copies **copies)
@@ -83,19 +87,29 @@ static int write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
+/* Whole, or not at all. */
+static int write_file(const struct sl_copies *copies, const char *name, const char *text,
+		      size_t len)
+{
+	_cleanup_fd_ int fd = openat(copies->dir, name,
+				     O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int ret = fd < 0 ? -errno : write_all(fd, text, len);
+
+	if (ret)
+		(void)unlinkat(copies->dir, name, 0);
+	return ret;
+}
+
 int sl_copies_write(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
 		    const char *text, size_t len, struct sl_err *err)
 {
-	_cleanup_fd_ int fd = -1;
 	char name[NAME_MAX_LEN];
 	int ret;
 
 	name_of(name, key, 0);
-	fd = openat(copies->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	ret = fd < 0 ? -errno : write_all(fd, text, len);
+	ret = write_file(copies, name, text, len);
 	if (!ret)
 		return 0;
-	(void)unlinkat(copies->dir, name, 0);
 	return sl_err_sys(err, -ret, "can't keep a copy of the policy in '%s'", copies->path);
 }
 
@@ -135,16 +149,13 @@ static int read_all(int fd, char *text, size_t len)
 	return 0;
 }
 
-int sl_copies_read(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
-		   uint32_t policy_id, char **text, size_t *len)
+static int read_file(const struct sl_copies *copies, const char *name, char **text, size_t *len)
 {
 	_cleanup_free_ char *read = NULL;
 	_cleanup_fd_ int fd = -1;
-	char name[NAME_MAX_LEN];
 	struct stat st;
 	int ret;
 
-	name_of(name, key, policy_id);
 	fd = openat(copies->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &st))
 		return -errno;
@@ -162,12 +173,39 @@ int sl_copies_read(const struct sl_copies *copies, const uint8_t key[SL_SESSION_
 	return 0;
 }
 
+int sl_copies_read(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
+		   uint32_t policy_id, char **text, size_t *len)
+{
+	char name[NAME_MAX_LEN];
+
+	name_of(name, key, policy_id);
+	return read_file(copies, name, text, len);
+}
+
+int sl_copies_set_egress(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
+			 const char *text)
+{
+	char name[NAME_MAX_LEN];
+
+	other_name(name, key, SUFFIX_EGRESS);
+	return write_file(copies, name, text, strlen(text));
+}
+
+int sl_copies_egress(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY], char **text)
+{
+	char name[NAME_MAX_LEN];
+	size_t len;
+
+	other_name(name, key, SUFFIX_EGRESS);
+	return read_file(copies, name, text, &len);
+}
+
 int sl_copies_set_from(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
 		       const char *from)
 {
 	char name[NAME_MAX_LEN];
 
-	from_name(name, key);
+	other_name(name, key, SUFFIX_FROM);
 	if (unlinkat(copies->dir, name, 0) && errno != ENOENT)
 		return -errno;
 	return from && from[0] == '/' && symlinkat(from, copies->dir, name) ? -errno : 0;
@@ -179,7 +217,7 @@ void sl_copies_from(const struct sl_copies *copies, const uint8_t key[SL_SESSION
 	char name[NAME_MAX_LEN];
 	ssize_t n;
 
-	from_name(name, key);
+	other_name(name, key, SUFFIX_FROM);
 	n = readlinkat(copies->dir, name, out, PATH_MAX - 1);
 	out[n > 0 ? n : 0] = '\0';
 }
@@ -212,7 +250,8 @@ static bool to_clean(const char *name, const void *arg)
 	if (strncmp(name, clean->key, KEY_HEX) != 0)
 		return false;
 	return clean->all ||
-	       (strcmp(name, clean->keep) != 0 && strcmp(name + KEY_HEX, ".from") != 0);
+	       (strcmp(name, clean->keep) != 0 && strcmp(name + KEY_HEX, SUFFIX_FROM) != 0 &&
+		strcmp(name + KEY_HEX, SUFFIX_EGRESS) != 0);
 }
 
 void sl_copies_clean(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],

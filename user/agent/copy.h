@@ -53,7 +53,14 @@ int sl_copies_set_from(const struct sl_copies *copies, const uint8_t key[SL_SESS
 void sl_copies_from(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
 		    char out[PATH_MAX]);
 
-/* Removes all of this key but the copy of `keep`; 0: all, KEY.from too. */
+/* What the session's egress is to be (serve.h), in KEY.egress, whole. */
+int sl_copies_set_egress(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
+			 const char *text);
+/* The caller frees *text. -ENOENT; -EFBIG as above. */
+int sl_copies_egress(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
+		     char **text);
+
+/* Removes all of this key but the copy of `keep`; 0: all, KEY.from and KEY.egress too. */
 void sl_copies_clean(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],
 		     uint32_t keep);
 

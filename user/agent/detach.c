@@ -95,6 +95,7 @@ static void forget(struct detach *d)
 	sl_held_release(agent->held, sl_record_at(agent->records, d->row)->listener);
 	sl_agent_tell(agent, d->row, true);
 	sl_session_forget(agent->sessions, d->row);
+	sl_serve_drop(agent->boxes[d->row]->serve, agent->link);
 	sl_agent_box_drop(agent, d->row);
 	if (sl_store_remove(agent->store, key, &err))
 		sl_log_err(SL_LOG_ERROR, &err);

@@ -241,7 +241,8 @@ void sl_held_adopt(struct sl_held *held,
 	while (sl_keeper_inherited(held->link, &at, &fd, &tag)) {
 		_cleanup_(sl_use_put) struct sl_use *use = NULL;
 
-		if (!use_of(ctx, tag, &use)) {
+		/* Of what else the keeper holds, what is wanted was taken (serve.h). */
+		if (!sl_notify_is_listener(fd) || !use_of(ctx, tag, &use)) {
 			sl_keeper_drop(held->link, tag);
 			close(fd);
 			continue;

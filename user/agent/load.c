@@ -14,6 +14,9 @@ static int on_ready(void *arg, __u32 policy_id, struct sl_err *err)
 
 	if (ret)
 		return sl_err_sys(err, -ret, "can't name the copy of the policy");
+	ret = sl_serve_ready(load->serve, load->use, policy_id, err);
+	if (ret)
+		return ret;
 	/* One that looks at no files is nothing to ask, and will be trimmed. */
 	if (sl_apply_needs_files(load->use->apply))
 		sl_held_next(load->held, load->tag, load->use);
@@ -22,7 +25,7 @@ static int on_ready(void *arg, __u32 policy_id, struct sl_err *err)
 
 int sl_load_open(struct sl_load *load, struct sl_err *err)
 {
-	const struct sl_apply_options options = {
+	struct sl_apply_options options = {
 		.file = load->name,
 		.text = load->text,
 		.len = load->len,
@@ -31,8 +34,10 @@ int sl_load_open(struct sl_load *load, struct sl_err *err)
 		.ready = on_ready,
 		.arg = load,
 	};
-	int ret = sl_apply_open(&load->apply, &options, err);
+	int ret;
 
+	sl_serve_apply_options(load->serve, &options);
+	ret = sl_apply_open(&load->apply, &options, err);
 	ret = ret ?: sl_apply_resolve(load->apply, err);
 	if (ret)
 		return ret;
@@ -55,7 +60,11 @@ int sl_load_into(struct sl_load *load, struct sl_agent_set *set, unsigned int sa
 	ret = sl_shared_lock(&locked, &lock, sl_set_dir(set->set), err);
 	if (ret)
 		return ret;
+	ret = sl_serve_listen(load->serve, load->use, err);
+	if (ret)
+		return ret;
 	ret = sl_apply_load(load->use->apply, set->set, sandbox, load->mode, &load->policy_id, err);
+	sl_serve_switch(load->serve, !ret);
 	if (!ret && !sl_apply_needs_files(load->use->apply)) {
 		sl_use_trim(load->use);
 		sl_held_next(load->held, load->tag, load->use);

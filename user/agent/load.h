@@ -13,11 +13,13 @@
 
 #include "agent/copy.h"
 #include "agent/held.h"
+#include "agent/serve.h"
 
 struct sl_load {
 	struct sl_held *held;
 	const struct sl_copies *copies;
-	uint64_t tag; /* of the listener that goes with it; 0, or not known yet: none */
+	struct sl_serve *serve; /* borrowed; NULL: it has no egress of its own */
+	uint64_t tag;           /* of the listener that goes with it; 0, or not known yet: none */
 	uint8_t key[SL_SESSION_KEY];
 	const char *text, *name; /* borrowed */
 	size_t len;

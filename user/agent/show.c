@@ -25,6 +25,7 @@ struct session_view {
 	uint32_t version, silence_ms, grace_ms;
 	char sha256[2 * SL_SHA256_LEN + 1];
 	struct sl_records conditions;
+	const struct sl_serve_view *egress;
 };
 
 static const struct sl_field session_fields[] = {
@@ -50,6 +51,8 @@ static const struct sl_field session_fields[] = {
 	SL_FIELD_TEXT(struct session_view, cause, NULL, .flags = SL_FIELD_NULL),
 	SL_FIELD_TEXT(struct session_view, reason, NULL, .flags = SL_FIELD_NULL),
 	SL_FIELD_TEXT(struct session_view, reason_time, NULL, .flags = SL_FIELD_NULL),
+	SL_FIELD_OBJECT_PTR(struct session_view, egress, NULL, sl_serve_fields,
+			    .flags = SL_FIELD_NULL),
 	SL_FIELD_RECORDS(struct session_view, conditions, NULL, sl_condition_fields),
 	SL_FIELD_AS(UINT, struct session_view, dropped, "conditions_dropped", NULL),
 	{ 0 },
@@ -103,6 +106,7 @@ int sl_session_json(struct json_object **out, struct sl_agent *agent, unsigned i
 	const struct sl_box *box = sl_agent_box(agent, row);
 	char from[PATH_MAX], ended[SL_FORMAT_MAX];
 	struct sl_condition_view *conditions;
+	struct sl_serve_view egress;
 	struct session_view view;
 	int ret;
 
@@ -117,6 +121,10 @@ int sl_session_json(struct json_object **out, struct sl_agent *agent, unsigned i
 	view.enforced = ret;
 	sl_copies_from(agent->copies, sl_record_at(agent->records, row)->key, from);
 	view.policy = from[0] ? from : NULL;
+	if (box->serve) {
+		sl_serve_view(box->serve, &egress);
+		view.egress = &egress;
+	}
 	view.mode = view.enforced ? mode_of(agent, row) : NULL;
 	if (view.reason && box->conditions.terminal_ns)
 		view.reason_time =

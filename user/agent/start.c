@@ -106,6 +106,26 @@ static bool is_whole(struct sl_agent *agent, unsigned int row, uint32_t policy_i
 	return true;
 }
 
+/* Its listeners died with the worker before: names and connections fail until it is made anew. */
+static void adopt_egress(struct sl_agent *agent, unsigned int row)
+{
+	const struct sl_record *record = sl_record_at(agent->records, row);
+	_cleanup_fd_ int cgroup = sl_agent_cgroup(record);
+	struct sl_condition_report report = {
+		.type = "Egress",
+		.status = SL_CONDITION_FALSE,
+		.reason = "NotServed",
+		.bad = true,
+	};
+	struct sl_err err = { 0 };
+	int ret = sl_serve_adopt(&agent->boxes[row]->serve, agent->link, agent->copies, record->key,
+				 cgroup, &err);
+
+	report.message = err.text;
+	if (ret && err.code)
+		sl_agent_report(agent, row, &report);
+}
+
 /* The policy that is in force, from the agent's copy of it. NULL: a condition says why. */
 static struct sl_use *adopt_policy(struct sl_agent *agent, unsigned int row,
 				   struct sl_agent_set *set, uint32_t policy_id)
@@ -130,6 +150,7 @@ static struct sl_use *adopt_policy(struct sl_agent *agent, unsigned int row,
 		return NULL;
 	}
 	options.text = text;
+	sl_serve_apply_options(agent->boxes[row]->serve, &options);
 	ret = sl_apply_open(&apply, &options, &err);
 	ret = ret ?: sl_apply_adopt(apply, set->set, record->sandbox, policy_id, &err);
 	ret = ret ?: sl_use_new(&use, set, apply, record->sandbox);
@@ -159,6 +180,7 @@ static void adopt_sandbox(struct sl_agent *agent, unsigned int row)
 	    !sl_agent_sandbox(set->set, record->sandbox, record->cgroup_id) ||
 	    sl_guard_read(set->set, record->sandbox, &guard) || !guard.policy)
 		return;
+	adopt_egress(agent, row);
 	use = adopt_policy(agent, row, set, guard.policy);
 	if (!use)
 		return;
@@ -263,8 +285,8 @@ int sl_agent_adopt(struct sl_agent *agent, struct sl_err *err)
 		end_lost(agent, row);
 		check_listener(agent, row);
 		(void)sl_agent_enforced(agent, row);
-		/* What its names were leased as died with the worker before. */
-		if (agent->boxes[row]->refresh_ms >= 0)
+		/* What its names were leased as died with the worker before, or who tells them. */
+		if (agent->boxes[row]->refresh_ms >= 0 || agent->boxes[row]->serve)
 			sl_agent_reload(agent, row, false);
 		sl_keeper_beat(agent->link);
 	}

@@ -71,6 +71,29 @@ static void take_over(struct update *u)
 	sl_agent_tell(agent, u->row, false);
 }
 
+/* Whether what names and connections need is there; of no news where it has always been. */
+static void report_egress(const struct update *u)
+{
+	struct sl_box *box = u->agent->boxes[u->row];
+	struct sl_condition_report report = { .type = "Egress",
+					      .status = SL_CONDITION_TRUE,
+					      .reason = "Served" };
+	struct sl_serve_view view;
+
+	if (!box->serve)
+		return;
+	sl_serve_view(box->serve, &view);
+	if (u->ret && !view.serving) {
+		report.status = SL_CONDITION_FALSE;
+		report.reason = "NotServed";
+		report.message = u->err.text;
+		report.bad = true;
+	} else if (u->ret || !sl_conditions_find(&box->conditions, report.type)) {
+		return;
+	}
+	sl_agent_report(u->agent, u->row, &report);
+}
+
 static void done(struct sl_job *job)
 {
 	_cleanup_(update_free) struct update *u = (struct update *)job;
@@ -80,6 +103,7 @@ static void done(struct sl_job *job)
 	if (job->dropped)
 		return;
 	agent->boxes[u->row]->changing--;
+	report_egress(u);
 	if (u->ret) {
 		sl_copies_clean(agent->copies, u->load.key, agent->boxes[u->row]->policy_id);
 		sl_log_warning("sandbox %u: its policy stays as it was: %s", u->sandbox,
@@ -122,6 +146,7 @@ static int begin(struct sl_agent *agent, unsigned int row, uint64_t conn, char *
 	u->load = (struct sl_load){
 		.held = agent->held,
 		.copies = agent->copies,
+		.serve = agent->boxes[row]->serve,
 		.tag = record->listener,
 		.text = text,
 		.name = u->from[0] ? u->from : "the policy",

@@ -58,7 +58,7 @@ int sl_use_new(struct sl_use **out, struct sl_agent_set *set, struct sl_apply *a
 
 void sl_use_trim(struct sl_use *use)
 {
-	if (!sl_apply_needs_files(use->apply) && !sl_apply_has_names(use->apply))
+	if (!use->kept && !sl_apply_needs_files(use->apply) && !sl_apply_has_names(use->apply))
 		sl_apply_free(&use->apply);
 }
 

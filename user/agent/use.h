@@ -31,6 +31,7 @@ struct sl_use {
 	struct sl_agent_set *set;
 	unsigned int sandbox;
 	struct sl_apply *apply; /* NULL: it has neither names nor files to be looked at */
+	bool kept;              /* it has more to be asked for: not trimmed */
 };
 
 /* -ENOMEM, and `apply` stays the caller's. */

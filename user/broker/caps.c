@@ -105,12 +105,13 @@ uint64_t sl_caps_mediating(void)
 		CAP_BPF,
 		CAP_PERFMON,
 		CAP_NET_ADMIN,
-		CAP_SYS_ADMIN,       /* maps by their ids, iterators, all of it before 5.8 */
-		CAP_SYS_RESOURCE,    /* memory of maps before 5.11 */
-		CAP_SYS_PTRACE,      /* arguments of held calls, files of /proc/PID */
-		CAP_DAC_READ_SEARCH, /* files that are executed, whoever may read them */
-		CAP_DAC_OVERRIDE,    /* files of cgroups, whoever they were given to */
-		CAP_KILL,            /* whether a client still lives */
+		CAP_NET_BIND_SERVICE, /* port 53 in a relay's namespace */
+		CAP_SYS_ADMIN,        /* maps by their ids, iterators, all of it before 5.8 */
+		CAP_SYS_RESOURCE,     /* memory of maps before 5.11 */
+		CAP_SYS_PTRACE,       /* arguments of held calls, files of /proc/PID */
+		CAP_DAC_READ_SEARCH,  /* files that are executed, whoever may read them */
+		CAP_DAC_OVERRIDE,     /* files of cgroups, whoever they were given to */
+		CAP_KILL,             /* whether a client still lives */
 	};
 	uint64_t bits = 0;
 

@@ -80,7 +80,15 @@ unsigned int sl_keeper_generation(const struct sl_keeper_link *link);
  */
 bool sl_keeper_inherited(struct sl_keeper_link *link, size_t *at, int *fd, uint64_t *tag);
 
-/* Returns when the keeper has the listener. -EEXIST, -ENOSPC, -EPIPE (no keeper). */
+/*
+ * One of them by its tag, before the walk; *fd is the caller's. -ENOENT: the keeper holds no
+ * such one, or it was given already.
+ */
+int sl_keeper_take(struct sl_keeper_link *link, uint64_t tag, int *fd);
+
+/*
+ * Returns when the keeper has the listener, or what else is to outlive the worker: it does
+ * nothing with it but hold it. -EEXIST, -ENOSPC, -EPIPE (no keeper). */
 int sl_keeper_hold(struct sl_keeper_link *link, int listener, uint64_t tag);
 int sl_keeper_drop(struct sl_keeper_link *link, uint64_t tag);
 

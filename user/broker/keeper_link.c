@@ -148,6 +148,16 @@ unsigned int sl_keeper_generation(const struct sl_keeper_link *link)
 	return link->generation;
 }
 
+int sl_keeper_take(struct sl_keeper_link *link, uint64_t tag, int *fd)
+{
+	struct sl_keeper_listener *listener = find(link, tag);
+
+	if (!listener || listener->fd < 0)
+		return -ENOENT;
+	*fd = TAKE_FD(listener->fd);
+	return 0;
+}
+
 bool sl_keeper_inherited(struct sl_keeper_link *link, size_t *at, int *fd, uint64_t *tag)
 {
 	for (; *at < link->count; (*at)++) {

@@ -26,6 +26,13 @@ const struct sl_field sl_agent_condition_fields[] = {
 	{ 0 },
 };
 
+static bool has_egress(const void *record)
+{
+	const struct sl_agent_session *session = record;
+
+	return session->has_egress;
+}
+
 const struct sl_field sl_agent_session_fields[] = {
 	SL_FIELD_TEXT(struct sl_agent_session, state, "SESSION"),
 	SL_FIELD_BOOL(struct sl_agent_session, connected, NULL),
@@ -34,6 +41,8 @@ const struct sl_field sl_agent_session_fields[] = {
 	SL_FIELD_UINT(struct sl_agent_session, epoch, NULL),
 	SL_FIELD_TEXT(struct sl_agent_session, wanted, "WANTED"),
 	SL_FIELD_TEXT(struct sl_agent_session, why, "WHY", .flags = SL_FIELD_NULL | SL_FIELD_ELIDE),
+	SL_FIELD_OBJECT(struct sl_agent_session, egress, "", sl_serve_fields,
+			.flags = SL_FIELD_NULL, .present = has_egress),
 	/* A table of its own in plain text. */
 	SL_FIELD_RECORDS(struct sl_agent_session, conditions, NULL, sl_agent_condition_fields,
 			 .flags = SL_FIELD_JSON_ONLY),
@@ -135,6 +144,24 @@ static int add_conditions(struct sl_agent_view *view, struct json_object *sessio
 	return 0;
 }
 
+/* By the table that made it. */
+static void read_egress(struct sl_agent_session *session, struct json_object *json)
+{
+	char *view = (char *)&session->egress;
+
+	session->has_egress = json_object_is_type(json, json_type_object);
+	for (const struct sl_field *field = sl_serve_fields; session->has_egress && field->type;
+	     field++) {
+		if (field->type == SL_FIELD_TYPE_TEXT)
+			*(const char **)(view + field->offset) = text(json, field->name);
+		else if (field->type == SL_FIELD_TYPE_BOOL)
+			*(bool *)(view + field->offset) =
+				json_object_get_boolean(member(json, field->name));
+		else
+			*(uint64_t *)(view + field->offset) = number(json, field->name);
+	}
+}
+
 static int add_session(struct sl_agent_view *view, struct json_object *json)
 {
 	struct sl_agent_session *session = sl_array_add(&view->session_rows);
@@ -155,6 +182,7 @@ static int add_session(struct sl_agent_view *view, struct json_object *json)
 		.conditions = { .count = view->condition_rows.count - before,
 				.stride = sizeof(struct sl_agent_condition) },
 	};
+	read_egress(session, member(json, "egress"));
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include <json-c/json.h>
 
+#include "agent/serve.h"
 #include "base/array.h"
 #include "cli/command.h"
 #include "control/client.h"
@@ -31,6 +32,8 @@ struct sl_agent_session {
 	uint64_t cgroup_id, epoch;
 	const char *state, *wanted, *why; /* why: of a loss or an end; NULL: neither */
 	bool connected, enforced, listener;
+	bool has_egress;
+	struct sl_serve_view egress;
 	struct sl_records conditions; /* struct sl_agent_condition */
 };
 extern const struct sl_field sl_agent_session_fields[]; /* as part of a sandbox */

@@ -118,7 +118,7 @@ static int open_policy_file(struct run *run, struct sl_enforce_options *wanted)
 	int rc = sl_policy_read(wanted->file, &run->policy, &wanted->len, &run->cli->err);
 
 	wanted->text = run->policy;
-	rc = rc ?: sl_reach_open(&run->reach, &run->options->reach, &run->cli->err);
+	rc = rc ?: sl_reach_open(&run->reach, &run->options->reach, NULL, &run->cli->err);
 	wanted->reach = run->reach;
 	rc = rc ?: sl_enforce_open(&run->enforce, wanted, &run->cli->err);
 	if (rc || !run->options->io_uring || !(sl_enforce_holds(run->enforce) & SL_HOLD_SEND))
@@ -216,6 +216,8 @@ static int attach(struct run *run, int listener)
 		.mode = run->options->mode ? mode_names[run->options->mode] : NULL,
 		.hold_connect = run->options->hold == SL_RUN_HOLD_CONNECT,
 		.listener = listener,
+		.egress = run->policy ? &run->options->reach : NULL,
+		.netns = run->policy ? sl_reach_netns(run->reach) : -1,
 	};
 	int rc = sl_run_world_attach(&run->world, &wanted, &run->options->set, &run->cli->err);
 
@@ -369,6 +371,17 @@ static bool stderr_wanted(void)
 	return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
+static void tell_reach(struct run *run)
+{
+	struct sl_egress_stats stats = { 0 };
+
+	if (run->agent)
+		sl_run_agent_egress(run->agent, &stats);
+	else
+		sl_reach_stats(run->reach, &stats);
+	sl_reach_tell(&stats);
+}
+
 /*
  * The end of what was started: the rest of the events, the table, the world. An exec that
  * failed was no run: its message stands alone.
@@ -378,7 +391,7 @@ static int finish(struct run *run, int status)
 	int rc = run->stream ? sl_event_stream_finish(run->stream) : 0, reported = 0;
 
 	if (run->reach && !run->cli->quiet)
-		sl_reach_tell(run->reach);
+		tell_reach(run);
 	/* Before the set is gone. */
 	sl_reach_free(&run->reach);
 	if (run->summary && status >= 0 && run->started && stderr_wanted())
@@ -423,9 +436,7 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");
 	}
 	sl_run_signals_take(&run.signals);
-	/* What is to be served is served here, in a set of its own. */
-	if (!run.enforce || !sl_enforce_serves(run.enforce))
-		rc = sl_run_agent_open(&run.agent, cli->agent, &cli->err);
+	rc = sl_run_agent_open(&run.agent, cli->agent, &cli->err);
 	if (!rc)
 		rc = run.agent ? sl_run_world_make_with(&run.world, run.agent, &cli->err)
 			       : sl_run_world_make(&run.world, NULL, &run.options->set, &cli->err);

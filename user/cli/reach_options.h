@@ -6,10 +6,6 @@
 #include "cli/options.h"
 #include "run/reach.h"
 
-/* By enum sl_reach_net and enum sl_reach_dns; end with NULL. */
-extern const char *const sl_reach_net_names[];
-extern const char *const sl_reach_dns_names[];
-
 /* The rows of a table whose struct of values has a struct sl_reach_options named `reach`. */
 #define SL_REACH_OPTIONS(values)                                                                 \
 	SL_OPTION(CHOICE, values, reach.net, "net", 0, NULL,                                     \

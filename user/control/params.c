@@ -47,6 +47,22 @@ static bool read_word(unsigned int *out, const struct sl_param *param, struct js
 	return false;
 }
 
+static bool read_list(struct json_object **out, const struct sl_param *param,
+		      struct json_object *value)
+{
+	const struct sl_param item = { .type = SL_PARAM_TYPE_STRING };
+	const char *text;
+
+	if (!json_object_is_type(value, json_type_array) ||
+	    json_object_array_length(value) > param->max)
+		return false;
+	for (size_t i = 0; i < json_object_array_length(value); i++)
+		if (!read_string(&text, &item, json_object_array_get_idx(value, i)))
+			return false;
+	*out = value;
+	return true;
+}
+
 static bool read_one(void *out, const struct sl_param *param, struct json_object *value)
 {
 	void *member = (char *)out + param->offset;
@@ -72,6 +88,8 @@ static bool read_one(void *out, const struct sl_param *param, struct json_object
 			return false;
 		*(struct json_object **)member = value;
 		return true;
+	case SL_PARAM_TYPE_LIST:
+		return read_list(member, param, value);
 	case SL_PARAM_TYPE_NONE:
 		break;
 	}

@@ -11,7 +11,7 @@
  *	ret = sl_params_read(&attach, params, json, &bad);
  *
  * What is absent or null and optional leaves the struct as it was, so set defaults first.
- * Strings and objects are borrowed from `json`.
+ * Strings, objects and lists are borrowed from `json`.
  */
 #ifndef SLUICE_USER_CONTROL_PARAMS_H
 #define SLUICE_USER_CONTROL_PARAMS_H
@@ -30,6 +30,7 @@ enum sl_param_type {
 	SL_PARAM_TYPE_BOOL,   /* bool */
 	SL_PARAM_TYPE_ENUM,   /* unsigned int: index into `words` */
 	SL_PARAM_TYPE_OBJECT, /* struct json_object * */
+	SL_PARAM_TYPE_LIST,   /* struct json_object *: an array of `max` strings at most */
 };
 
 struct sl_param {

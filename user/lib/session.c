@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/object.h"
+#include "base/utf8.h"
 #include "control/wire.h"
 #include "lib/private.h"
 
@@ -20,6 +21,8 @@
 /* Words of the interface, by the enums of the public header; NULL says nothing. */
 static const char *const mode_words[] = { NULL, "observe", "audit", "enforce" };
 static const char *const end_words[] = { NULL, "frozen", "continue", "kill", "remove" };
+static const char *const net_words[] = { "host", "relay" };
+static const char *const dns_words[] = { "auto", "policy", "host" };
 static const char *const hold_words[] = { "auto", "exec", "connect" };
 static const char *const detach_words[] = { "refuse", "kill", "release" };
 static const char *const status_words[] = { "Unknown", "True", "False" };
@@ -136,6 +139,50 @@ static int ask_fd(struct json_object *json, const char *key, struct sl_fds *fds,
 	return sl_json_add(json, key, json_object_new_int((int)fds->count++));
 }
 
+static int ask_texts(struct json_object *json, const char *key, const char *const *texts)
+{
+	struct json_object *list;
+	int ret = 0;
+
+	if (!texts)
+		return 0;
+	list = json_object_new_array();
+	for (; list && !ret && *texts; texts++)
+		ret = !sl_utf8_valid(*texts, strlen(*texts))                        ? -EILSEQ
+		      : json_object_array_add(list, json_object_new_string(*texts)) ? -ENOMEM
+										    : 0;
+	if (list && !ret)
+		return sl_json_add(json, key, list);
+	json_object_put(list);
+	return ret ?: -ENOMEM;
+}
+
+static int ask_egress(struct json_object *json, const struct sl_runtime_egress *e,
+		      struct sl_fds *fds)
+{
+	struct json_object *egress;
+	int ret;
+
+	if (!e)
+		return 0;
+	if (e->size != sizeof(*e))
+		return -EINVAL;
+	egress = json_object_new_object();
+	ret = egress ? ASK_WORD(egress, "net", net_words, e->net) : -ENOMEM;
+	ret = ret ?: ASK_WORD(egress, "dns", dns_words, e->dns);
+	ret = ret ?: ask_fd(egress, "netns_fd", fds, e->netns_fd);
+	ret = ret ?: ask_texts(egress, "upstreams", e->upstreams);
+	ret = ret ?: ask_text(egress, "proxy", e->proxy);
+	ret = ret ?: ask_text(egress, "inspect", e->inspect);
+	ret = ret ?: ask_text(egress, "device", e->device);
+	if (!ret && e->mark)
+		ret = sl_json_add(egress, "mark", json_object_new_int64(e->mark));
+	if (!ret)
+		return sl_json_add(json, "egress", egress);
+	json_object_put(egress);
+	return ret;
+}
+
 static int ask_attach(struct json_object *json, const struct sl_runtime_attach *a,
 		      struct sl_fds *fds)
 {
@@ -155,6 +202,7 @@ static int ask_attach(struct json_object *json, const struct sl_runtime_attach *
 	ret = ret ?: ask_fd(json, "listener_fd", fds, a->listener_fd);
 	if (!ret && a->mounts_of)
 		ret = sl_json_add(json, "mounts_of", json_object_new_int(a->mounts_of));
+	ret = ret ?: ask_egress(json, a->egress, fds);
 	ret = ret ?: ask_options(json, a);
 	/* Forgotten is not meant: who wants none says that it is to be observed. */
 	if (!ret && !a->policy && a->mode == SL_MODE_OBSERVE)

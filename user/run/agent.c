@@ -141,6 +141,47 @@ static int open_set(struct sl_run_agent *a, struct sl_set **set, unsigned int *s
 	return 0;
 }
 
+/* Whom to ask, each for itself; the texts are in `copy`. */
+static void split(const char *upstreams[SL_RESOLVER_UPSTREAMS + 2], char *copy)
+{
+	unsigned int n = 0;
+
+	/* One too many: the agent says that it is. */
+	while (copy && n <= SL_RESOLVER_UPSTREAMS)
+		upstreams[n++] = strsep(&copy, ",");
+	upstreams[n] = NULL;
+}
+
+static int attach_egress(struct sl_run_agent *a, struct sl_runtime_attach *wanted,
+			 const struct sl_run_attach *attach)
+{
+	static const enum sl_net_way nets[] = { SL_NET_HOST, SL_NET_RELAY };
+	static const enum sl_dns_way ways[] = { SL_DNS_AUTO, SL_DNS_POLICY, SL_DNS_HOST };
+	const struct sl_reach_options *reach = attach->egress;
+	const char *upstreams[SL_RESOLVER_UPSTREAMS + 2];
+	struct sl_runtime_egress egress = SL_RUNTIME_EGRESS_INIT;
+	_cleanup_free_ char *copy = NULL;
+
+	_Static_assert(ARRAY_SIZE(nets) == SL_REACH_NET_MAX, "in this order");
+	_Static_assert(ARRAY_SIZE(ways) == SL_REACH_DNS_MAX, "in this order");
+	if (!reach)
+		return sl_runtime_attach(a->rt, wanted);
+	if (reach->upstream) {
+		copy = strdup(reach->upstream);
+		if (!copy)
+			return -ENOMEM;
+		split(upstreams, copy);
+		egress.upstreams = upstreams;
+	}
+	egress.net = nets[reach->net];
+	egress.dns = ways[reach->dns];
+	egress.netns_fd = attach->netns;
+	egress.proxy = reach->proxy;
+	egress.inspect = reach->inspect;
+	wanted->egress = &egress;
+	return sl_runtime_attach(a->rt, wanted);
+}
+
 int sl_run_agent_attach(struct sl_run_agent *a, const struct sl_run_attach *attach,
 			struct sl_set **set, unsigned int *sandbox, struct sl_err *err)
 {
@@ -162,13 +203,32 @@ int sl_run_agent_attach(struct sl_run_agent *a, const struct sl_run_attach *atta
 	wanted.run_on_loss = true;
 	wanted.end = SL_END_BE_REMOVED;
 	wanted.mounts_of = mounts_of_this();
-	ret = sl_runtime_attach(a->rt, &wanted);
+	ret = attach_egress(a, &wanted, attach);
 	if (ret)
 		return failed(a, ret, "the agent makes no sandbox", err);
 	ret = open_set(a, set, sandbox, err);
 	if (ret)
 		(void)sl_runtime_detach(a->rt, SL_DETACH_KILL);
 	return ret;
+}
+
+void sl_run_agent_egress(struct sl_run_agent *a, struct sl_egress_stats *out)
+{
+	const struct sl_runtime_session *session;
+	struct json_object *json, *egress, *value;
+
+	if (sl_runtime_show(a->rt, &session))
+		return;
+	json = json_tokener_parse(session->json);
+	if (json_object_object_get_ex(json, "egress", &egress)) {
+		if (json_object_object_get_ex(egress, "unleased", &value))
+			out->unleased = json_object_get_uint64(value);
+		if (json_object_object_get_ex(egress, "strangers", &value))
+			out->strangers = json_object_get_uint64(value);
+		if (json_object_object_get_ex(egress, "dial_failed", &value))
+			out->dial_failed = json_object_get_uint64(value);
+	}
+	json_object_put(json);
 }
 
 const char *sl_run_agent_token(const struct sl_run_agent *a)

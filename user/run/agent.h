@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "kernel/set.h"
+#include "run/reach.h"
 
 struct sl_run_agent;
 
@@ -39,6 +40,9 @@ struct sl_run_attach {
 	const char *mode;   /* NULL: as the policy says */
 	bool hold_connect;  /* what the listener's filter was made for; else exec */
 	int listener;       /* borrowed; -1: nothing is held */
+	/* With a policy; NULL: as the agent does without egress. */
+	const struct sl_reach_options *egress;
+	int netns; /* of a relay, borrowed; -1: none */
 };
 
 /*
@@ -58,6 +62,9 @@ int sl_run_agent_tick(struct sl_run_agent *agent, struct sl_err *err);
 
 /* Whether the session is over, and that is why the command was killed. */
 int sl_run_agent_check(struct sl_run_agent *agent, struct sl_err *err);
+
+/* What was served; untouched when nothing was, or the agent does not say. */
+void sl_run_agent_egress(struct sl_run_agent *agent, struct sl_egress_stats *out);
 
 /* The end, by the agent or, when it does not answer, without it. */
 void sl_run_agent_detach(struct sl_run_agent *agent, const struct sl_set *set,

@@ -143,7 +143,7 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 	rc = sl_apply_resolve(e->apply, err);
 	rc = rc ?: sl_reach_listen(e->reach, set, sandbox, name, e->apply, err);
 	rc = rc ?: sl_apply_load(e->apply, set, sandbox, e->mode, &policy_id, err);
-	rc = rc ?: sl_reach_start(e->reach, err);
+	sl_reach_switch(e->reach, !rc);
 	if (rc || !sl_apply_has_names(e->apply))
 		return rc;
 	rc = pthread_create(&e->refresher, NULL, refresh_main, e);
@@ -151,11 +151,6 @@ int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sand
 		return sl_err_sys(err, rc, "can't start a thread");
 	e->refreshing = true;
 	return 0;
-}
-
-bool sl_enforce_serves(const struct sl_enforce *e)
-{
-	return sl_reach_serves(e->reach, e->apply);
 }
 
 void sl_enforce_borrow(struct sl_enforce *e, struct sl_set *set)

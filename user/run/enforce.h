@@ -42,9 +42,6 @@ void sl_enforce_free(struct sl_enforce **enforce);
 int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
 		     const char *name, struct sl_err *err);
 
-/* Whether names or a relay have to be served while it is in force. */
-bool sl_enforce_serves(const struct sl_enforce *enforce);
-
 /* In place of start: the agent has loaded it; this one only advises. */
 void sl_enforce_borrow(struct sl_enforce *enforce, struct sl_set *set);
 

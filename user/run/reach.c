@@ -3,6 +3,7 @@
 #include "run/reach.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,17 +14,22 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/sockaddr.h"
+#include "guard/dns.h"
 #include "kernel/netns.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define HOSTS "/etc/hosts"
 
+const char *const sl_reach_net_names[] = { "host", "relay", NULL };
+const char *const sl_reach_dns_names[] = { "auto", "policy", "host", NULL };
+
 struct sl_reach {
 	struct sl_reach_options options;
+	const char *prefix; /* of options in messages */
 	struct sl_egress_options egress_options;
 	struct sl_egress *egress; /* NULL: nothing to serve */
 	struct sigaction pipe;    /* of before; relay */
-	int netns;                /* relay; -1: direct */
+	int netns;                /* relay; -1: direct, in this process' */
 };
 
 static bool relayed(const struct sl_reach_options *options)
@@ -44,22 +50,23 @@ void sl_reach_free(struct sl_reach **out)
 	if (!reach)
 		return;
 	sl_egress_free(&reach->egress);
-	if (reach->netns >= 0)
+	if (relayed(&reach->options))
 		sigaction(SIGPIPE, &reach->pipe, NULL);
 	sl_cleanup_fd(&reach->netns);
 	free(reach);
 	*out = NULL;
 }
 
-static int take_proxy(struct sockaddr_storage *out, const char *text, const char *option,
-		      struct sl_err *err)
+static int take_proxy(struct sockaddr_storage *out, const char *text, const char *prefix,
+		      const char *option, struct sl_err *err)
 {
 	struct sl_endpoint endpoint;
 
 	if (!text)
 		return 0;
 	if (sl_parse_endpoint(text, &endpoint) || !endpoint.port_be) {
-		sl_err_set(err, EINVAL, "%s: '%s' is no address with a port", option, text);
+		sl_err_set(err, EINVAL, "%s%s: '%s' is no address with a port", prefix, option,
+			   text);
 		return sl_err_hint(err, "write 192.0.2.1:3128 or [2001:db8::1]:3128");
 	}
 	sl_endpoint_sockaddr(out, &endpoint);
@@ -82,25 +89,47 @@ static int take_upstreams(struct sl_resolver_config *config, const char *list, s
 }
 
 /* What makes no sense together, or without a relay. */
-static int check(const struct sl_reach_options *options, struct sl_err *err)
+static int check(const struct sl_reach_options *options, const char *prefix, struct sl_err *err)
 {
 	if (!relayed(options) && (options->proxy || options->inspect)) {
-		sl_err_set(err, EINVAL, "%s needs a relay",
-			   options->proxy ? "--proxy" : "--inspect");
-		return sl_err_hint(err, "add --net relay: only what is relayed can be handed on");
+		sl_err_set(err, EINVAL, "%s%s needs a relay", prefix,
+			   options->proxy ? "proxy" : "inspect");
+		return sl_err_hint(err, "add %snet relay: only what is relayed can be handed on",
+				   prefix);
 	}
 	if (relayed(options) && options->dns == SL_REACH_DNS_HOST) {
 		sl_err_set(err, EINVAL, "behind a relay there is no DNS but policy DNS");
-		return sl_err_hint(err, "leave --dns host out");
+		return sl_err_hint(err, "leave %sdns host out", prefix);
 	}
 	if (options->dns == SL_REACH_DNS_HOST && options->upstream) {
-		sl_err_set(err, EINVAL, "--upstream is for policy DNS, and --dns is host");
+		sl_err_set(err, EINVAL, "%supstream is for policy DNS, and %sdns is host", prefix,
+			   prefix);
 		return sl_err_hint(err, "leave one of the two out");
 	}
 	return 0;
 }
 
-int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options, struct sl_err *err)
+/* The caller's word on where, or a relay's namespace that is made. */
+static int take_place(struct sl_reach *reach, const struct sl_reach_place *place,
+		      struct sl_err *err)
+{
+	struct sl_egress_options *egress = &reach->egress_options;
+
+	egress->direct = !relayed(&reach->options);
+	if (!place)
+		return egress->direct ? 0 : sl_netns_new(&reach->netns, err);
+	egress->resume = place->resume;
+	egress->mark = place->mark;
+	egress->device = place->device;
+	egress->threads = place->relays;
+	reach->netns = place->netns < 0 ? -1 : fcntl(place->netns, F_DUPFD_CLOEXEC, 0);
+	return reach->netns < 0 && place->netns >= 0
+		       ? sl_err_sys(err, errno, "can't keep the network namespace")
+		       : 0;
+}
+
+int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options,
+		  const struct sl_reach_place *place, struct sl_err *err)
 {
 	_cleanup_(sl_reach_free) struct sl_reach *reach = calloc(1, sizeof(*reach));
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
@@ -110,19 +139,20 @@ int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options,
 	if (!reach)
 		return sl_err_sys(err, ENOMEM, "reach");
 	reach->netns = -1;
+	sigaction(SIGPIPE, NULL, &reach->pipe);
 	reach->options = *options;
+	reach->prefix = place ? "" : "--";
 	egress = &reach->egress_options;
 	egress->search = RESOLV_CONF;
 	egress->hosts = HOSTS;
-	rc = check(options, err);
+	rc = check(options, reach->prefix, err);
 	rc = rc ?: take_upstreams(&egress->resolver, options->upstream, err);
-	rc = rc ?: take_proxy(&egress->proxy, options->proxy, "--proxy", err);
-	rc = rc ?: take_proxy(&egress->inspector, options->inspect, "--inspect", err);
-	if (!rc && relayed(options))
-		rc = sl_netns_new(&reach->netns, err);
+	rc = rc ?: take_proxy(&egress->proxy, options->proxy, reach->prefix, "proxy", err);
+	rc = rc ?: take_proxy(&egress->inspector, options->inspect, reach->prefix, "inspect", err);
+	rc = rc ?: take_place(reach, place, err);
 	/* splice(2), by which the relay moves bytes, can't be told to send no signal. */
 	if (!rc && relayed(options))
-		sigaction(SIGPIPE, &ignore, &reach->pipe);
+		sigaction(SIGPIPE, &ignore, NULL);
 	if (!rc)
 		*out = TAKE_PTR(reach);
 	return rc;
@@ -149,13 +179,38 @@ bool sl_reach_serves(const struct sl_reach *reach, const struct sl_apply *apply)
 int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int sandbox,
 		    const char *name, const struct sl_apply *apply, struct sl_err *err)
 {
-	if (!sl_reach_serves(reach, apply))
+	int rc;
+
+	if (!sl_reach_serves(reach, apply) || reach->egress)
 		return 0;
 	reach->egress_options.set = set;
 	reach->egress_options.sandbox = sandbox;
 	reach->egress_options.name = name;
 	reach->egress_options.netns = reach->netns;
-	return sl_egress_new(&reach->egress, &reach->egress_options, err);
+	rc = sl_egress_new(&reach->egress, &reach->egress_options, err);
+	rc = rc ?: sl_egress_start(reach->egress, err);
+	if (rc)
+		sl_egress_free(&reach->egress);
+	return rc;
+}
+
+void sl_reach_unlisten(struct sl_reach *reach)
+{
+	const struct sl_egress_options *options = &reach->egress_options;
+	struct sl_err err = { 0 };
+
+	if (!reach->egress)
+		return;
+	sl_egress_free(&reach->egress);
+	/* Behind a relay there is nobody else to ask; after another process they were led away. */
+	if (options->direct && !options->resume &&
+	    sl_guard_dns(options->set, options->sandbox, NULL, &err))
+		sl_log_err(SL_LOG_ERROR, &err);
+}
+
+int sl_reach_netns(const struct sl_reach *reach)
+{
+	return reach->netns;
 }
 
 int sl_reach_ready(struct sl_reach *reach, struct sl_apply *apply, __u32 policy_id,
@@ -164,12 +219,10 @@ int sl_reach_ready(struct sl_reach *reach, struct sl_apply *apply, __u32 policy_
 	return reach && reach->egress ? sl_egress_ready(reach->egress, apply, policy_id, err) : 0;
 }
 
-int sl_reach_start(struct sl_reach *reach, struct sl_err *err)
+void sl_reach_switch(struct sl_reach *reach, bool loaded)
 {
-	if (!reach || !reach->egress)
-		return 0;
-	sl_egress_switch(reach->egress, true);
-	return sl_egress_start(reach->egress, err);
+	if (reach && reach->egress)
+		sl_egress_switch(reach->egress, loaded);
 }
 
 int sl_reach_enter(const struct sl_reach *reach)
@@ -180,21 +233,22 @@ int sl_reach_enter(const struct sl_reach *reach)
 	return setns(reach->netns, CLONE_NEWNET) ? -errno : 0;
 }
 
-void sl_reach_tell(const struct sl_reach *reach)
+void sl_reach_stats(const struct sl_reach *reach, struct sl_egress_stats *out)
 {
-	struct sl_egress_stats stats;
+	if (reach->egress)
+		sl_egress_stats(reach->egress, out);
+}
 
-	if (!reach->egress)
-		return;
-	sl_egress_stats(reach->egress, &stats);
-	if (stats.unleased)
+void sl_reach_tell(const struct sl_egress_stats *stats)
+{
+	if (stats->unleased)
 		sl_log_warning("%llu answers of policy DNS were withheld: too many names or "
 			       "addresses at a time",
-			       (unsigned long long)stats.unleased);
-	if (stats.strangers)
+			       (unsigned long long)stats->unleased);
+	if (stats->strangers)
 		sl_log_notice("%llu queries or connections came from nobody known, and got nothing",
-			      (unsigned long long)stats.strangers);
-	if (stats.dial_failed)
+			      (unsigned long long)stats->strangers);
+	if (stats->dial_failed)
 		sl_log_notice("%llu connections could not be made by the relay",
-			      (unsigned long long)stats.dial_failed);
+			      (unsigned long long)stats->dial_failed);
 }
