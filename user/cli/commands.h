@@ -18,6 +18,7 @@ extern const struct sl_command sl_cmd_decision;
 extern const struct sl_command sl_cmd_name;
 extern const struct sl_command sl_cmd_event;
 extern const struct sl_command sl_cmd_oci;
+extern const struct sl_command sl_cmd_proxy;
 extern const struct sl_command sl_cmd_feature;
 extern const struct sl_command sl_cmd_version;
 extern const struct sl_command sl_cmd_completion;

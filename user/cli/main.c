@@ -3,15 +3,25 @@
 #include "cli/commands.h"
 
 static const struct sl_command *const objects[] = {
-	&sl_cmd_run,        &sl_cmd_status,
-	&sl_cmd_sandbox,    &sl_cmd_sock,
-	&sl_cmd_proc,       &sl_cmd_exe,
-	&sl_cmd_policy,     &sl_cmd_counter,
-	&sl_cmd_decision,   &sl_cmd_name,
-	&sl_cmd_event,      &sl_cmd_oci,
-	&sl_cmd_feature,    &sl_cmd_version,
-	&sl_cmd_completion, &sl_cmd_complete_words,
-	&sl_cmd_manual,     NULL,
+	&sl_cmd_run,
+	&sl_cmd_status,
+	&sl_cmd_sandbox,
+	&sl_cmd_sock,
+	&sl_cmd_proc,
+	&sl_cmd_exe,
+	&sl_cmd_policy,
+	&sl_cmd_counter,
+	&sl_cmd_decision,
+	&sl_cmd_name,
+	&sl_cmd_event,
+	&sl_cmd_oci,
+	&sl_cmd_proxy,
+	&sl_cmd_feature,
+	&sl_cmd_version,
+	&sl_cmd_completion,
+	&sl_cmd_complete_words,
+	&sl_cmd_manual,
+	NULL,
 };
 
 static const struct sl_command root = {
