@@ -19,8 +19,12 @@
 		SL_OPTION(TEXT, values, reach.upstream, "upstream", 0, "ADDRESS[:PORT],…",       \
 			  "whom the policy's DNS asks (default: /etc/resolv.conf)"),             \
 		SL_OPTION(TEXT, values, reach.proxy, "proxy", 0, "ADDRESS:PORT",                 \
-			  "with --net relay: hand all connections to this proxy, with who and "  \
-			  "where to (PROXY protocol v2)"),                                       \
+			  "hand all connections to this proxy: with --net relay who and "        \
+			  "where to as well (PROXY protocol v2), else it is transparent, and "   \
+			  "has one of IPv4, one of IPv6, or both with a comma"),                 \
+		SL_OPTION(TEXT, values, reach.proxy_cgroup, "proxy-cgroup", 0, "CGROUP",         \
+			  "where a transparent proxy runs, for it to learn where to "            \
+			  "(SO_ORIGINAL_DST)"),                                                  \
 		SL_OPTION(TEXT, values, reach.inspect, "inspect", 0, "ADDRESS:PORT",             \
 			  "with --net relay: the same of those whose endpoints have rules on "   \
 			  "requests")

@@ -16,6 +16,7 @@
 #include "base/sockaddr.h"
 #include "guard/dns.h"
 #include "kernel/netns.h"
+#include "kernel/proxy.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define HOSTS "/etc/hosts"
@@ -28,6 +29,7 @@ struct sl_reach {
 	const char *prefix; /* of options in messages */
 	struct sl_egress_options egress_options;
 	struct sl_egress *egress; /* NULL: nothing to serve */
+	struct sl_proxy proxy;    /* direct: a transparent one, if there is any */
 	struct sigaction pipe;    /* of before; relay */
 	int netns;                /* relay; -1: direct, in this process' */
 };
@@ -73,6 +75,35 @@ static int take_proxy(struct sockaddr_storage *out, const char *text, const char
 	return 0;
 }
 
+/* A transparent one: an address for each family that it takes. */
+static int take_transparent(struct sl_proxy *out, const char *list, struct sl_err *err)
+{
+	_cleanup_free_ char *copy = list ? strdup(list) : NULL;
+	char *rest = copy, *word;
+	struct sockaddr_storage addr;
+	struct sl_endpoint *end;
+
+	if (!list)
+		return 0;
+	if (!copy)
+		return sl_err_sys(err, ENOMEM, "--proxy");
+	while ((word = strsep(&rest, ","))) {
+		int rc = take_proxy(&addr, word, "--proxy", err);
+
+		if (rc)
+			return rc;
+		end = addr.ss_family == AF_INET ? &out->v4 : &out->v6;
+		if (end->port_be) {
+			sl_err_set(err, EINVAL, "--proxy: '%s' is its second address of one family",
+				   word);
+			return sl_err_hint(err,
+					   "a transparent proxy has one for IPv4, one for IPv6");
+		}
+		(void)sl_sockaddr_endpoint(end, &addr);
+	}
+	return 0;
+}
+
 static int take_upstreams(struct sl_resolver_config *config, const char *list, struct sl_err *err)
 {
 	_cleanup_free_ char *copy = list ? strdup(list) : NULL;
@@ -91,11 +122,15 @@ static int take_upstreams(struct sl_resolver_config *config, const char *list, s
 /* What makes no sense together, or without a relay. */
 static int check(const struct sl_reach_options *options, const char *prefix, struct sl_err *err)
 {
-	if (!relayed(options) && (options->proxy || options->inspect)) {
-		sl_err_set(err, EINVAL, "%s%s needs a relay", prefix,
-			   options->proxy ? "proxy" : "inspect");
+	if (!relayed(options) && options->inspect) {
+		sl_err_set(err, EINVAL, "%sinspect needs a relay", prefix);
 		return sl_err_hint(err, "add %snet relay: only what is relayed can be handed on",
 				   prefix);
+	}
+	if (options->proxy_cgroup && (relayed(options) || !options->proxy)) {
+		sl_err_set(err, EINVAL, "--proxy-cgroup is for a transparent proxy");
+		return sl_err_hint(err,
+				   "name it with --proxy; behind a relay it is told otherwise");
 	}
 	if (relayed(options) && options->dns == SL_REACH_DNS_HOST) {
 		sl_err_set(err, EINVAL, "behind a relay there is no DNS but policy DNS");
@@ -147,7 +182,10 @@ int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options,
 	egress->hosts = HOSTS;
 	rc = check(options, reach->prefix, err);
 	rc = rc ?: take_upstreams(&egress->resolver, options->upstream, err);
-	rc = rc ?: take_proxy(&egress->proxy, options->proxy, reach->prefix, "proxy", err);
+	if (relayed(options))
+		rc = rc ?: take_proxy(&egress->proxy, options->proxy, reach->prefix, "proxy", err);
+	else
+		rc = rc ?: take_transparent(&reach->proxy, options->proxy, err);
 	rc = rc ?: take_proxy(&egress->inspector, options->inspect, reach->prefix, "inspect", err);
 	rc = rc ?: take_place(reach, place, err);
 	/* splice(2), by which the relay moves bytes, can't be told to send no signal. */
@@ -176,13 +214,30 @@ bool sl_reach_serves(const struct sl_reach *reach, const struct sl_apply *apply)
 	return reach->options.dns == SL_REACH_DNS_AUTO && sl_apply_wants_dns(apply);
 }
 
+/* One that is attached already is told by the set that has it. */
+static int lead_to_proxy(const struct sl_reach *reach, struct sl_set *set, unsigned int sandbox,
+			 struct sl_err *err)
+{
+	const char *cgroup = reach->options.proxy_cgroup;
+	struct sl_err why = { 0 };
+	int rc = cgroup ? sl_proxy_attach(set, cgroup, &why) : 0;
+
+	if (rc && rc != -EEXIST) {
+		*err = why;
+		return rc;
+	}
+	return sl_guard_proxy(set, sandbox, &reach->proxy, err);
+}
+
 int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int sandbox,
 		    const char *name, const struct sl_apply *apply, struct sl_err *err)
 {
-	int rc;
+	int rc = 0;
 
-	if (!sl_reach_serves(reach, apply) || reach->egress)
-		return 0;
+	if (reach && !relayed(&reach->options) && reach->options.proxy)
+		rc = lead_to_proxy(reach, set, sandbox, err);
+	if (rc || !sl_reach_serves(reach, apply) || reach->egress)
+		return rc;
 	reach->egress_options.set = set;
 	reach->egress_options.sandbox = sandbox;
 	reach->egress_options.name = name;

@@ -41,8 +41,11 @@ struct sl_reach_options {
 	unsigned int net;     /* enum sl_reach_net */
 	unsigned int dns;     /* enum sl_reach_dns */
 	const char *upstream; /* "ADDRESS[:PORT]", up to three with commas; else resolv.conf */
-	const char *proxy;    /* "ADDRESS:PORT" */
-	const char *inspect;  /* "ADDRESS:PORT" */
+	/* "ADDRESS:PORT"; direct: a transparent one, one of each family with a comma. */
+	const char *proxy;
+	/* Direct: whose sockets are told where to, for as long as the set has it; NULL: nobody's. */
+	const char *proxy_cgroup;
+	const char *inspect; /* "ADDRESS:PORT" */
 };
 
 /* Whether anything but the defaults was asked for. */
