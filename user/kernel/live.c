@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "kernel/cgroup.h"
 #include "kernel/live_private.h"
+#include "kernel/proxy.h"
 
 const char *const sl_condition_status_words[SL_CONDITION_STATUS_MAX] = { "Unknown", "True",
 									 "False" };
@@ -139,6 +140,41 @@ static int check_sandbox(struct sl_live *live, struct sl_set *set, struct sl_liv
 	return 0;
 }
 
+static int add_bad_proxy(const struct sl_proxy_info *info, void *arg)
+{
+	struct sl_condition *condition = arg;
+
+	if (info->state != SL_PROXY_ATTACHED)
+		sl_condition_set(condition, SL_CONDITION_FALSE, "ProxyDetached",
+				 "cgroup %llu of a proxy: %s; 'sluice proxy detach %llu' tidies up",
+				 info->cgroup_id, sl_proxy_state_names[info->state],
+				 info->cgroup_id);
+	else if (condition->status == SL_CONDITION_UNKNOWN)
+		sl_condition_set(condition, SL_CONDITION_TRUE, "AllAttached",
+				 "proxies learn where to");
+	return 0;
+}
+
+static int count_proxy(const struct sl_proxy_info *info, void *arg)
+{
+	(void)info;
+	++*(unsigned int *)arg;
+	return 0;
+}
+
+/* No sandbox is less enforced for want of one: a proxy that does not learn where to. */
+static int check_proxies(struct sl_live *live, struct sl_set *set)
+{
+	struct sl_condition *condition;
+	unsigned int count = 0;
+	int rc = sl_proxy_each(set, count_proxy, &count);
+
+	if (rc || !count)
+		return rc;
+	condition = condition_new(live, 0, "ProxiesAttached");
+	return condition ? sl_proxy_each(set, add_bad_proxy, condition) : -ENOMEM;
+}
+
 static int check_faults(struct sl_live *live, struct sl_set *set)
 {
 	struct sl_condition *condition = condition_new(live, 0, "FaultFree");
@@ -185,7 +221,8 @@ static int check_set(struct sl_live *live, struct sl_set *set,
 		row->live = row->live && tracepoints;
 		live->live = live->live && row->live;
 	}
-	return check_faults(live, set);
+	rc = check_proxies(live, set);
+	return rc ? rc : check_faults(live, set);
 }
 
 /*
