@@ -365,7 +365,7 @@ static int note_state(const struct sl_proxy_info *info, void *arg)
 	int *states = arg;
 
 	states[info->state]++;
-	cr_expect_str_eq(info->cgroup, proxy_cgroup);
+	cr_expect_str_eq(info->cgroup, info->state == SL_PROXY_GONE ? "" : proxy_cgroup);
 	return 0;
 }
 
@@ -393,4 +393,7 @@ Test(proxied, original_dst)
 	cr_assert_eq(sl_proxy_each(world.set, note_state, states), 0);
 	cr_expect_eq(states[SL_PROXY_ATTACHED], 1);
 	be_no_proxy(&v4, &v6);
+	cr_assert_eq(sl_proxy_each(world.set, note_state, states), 0);
+	cr_expect_eq(states[SL_PROXY_GONE], 1);
+	cr_expect_eq(sl_proxy_detach(world.set, 1, &err), -ENOENT);
 }

@@ -102,8 +102,12 @@ static int describe(struct sl_proxy_info *info, const struct sl_set *set, const 
 		return rc;
 	info->cgroup_id = id;
 	info->state = state_of(set, path, id);
-	if (sl_cgroup_path_of(info->cgroup, sizeof(info->cgroup), id, NULL))
-		info->cgroup[0] = '\0';
+	if (!sl_cgroup_path_of(info->cgroup, sizeof(info->cgroup), id, NULL))
+		return 0;
+	info->cgroup[0] = '\0';
+	/* The link lets go of a cgroup that was removed some time later. */
+	if (info->state == SL_PROXY_ATTACHED)
+		info->state = SL_PROXY_GONE;
 	return 0;
 }
 
