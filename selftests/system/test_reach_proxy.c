@@ -187,7 +187,8 @@ Test(reach_proxy, options_that_make_no_sense)
 	expect_refused(RUN("--upstream", "192.0.2.53,"), "--upstream: ''");
 	expect_refused(RUN("--upstream", "192.0.2.53", "--dns", "host"), "--upstream");
 	expect_refused(RUN("--net", "relay", "--dns", "host"), "policy DNS");
-	expect_refused(RUN("--proxy", PROXY), "--proxy");
+	expect_refused(RUN("--proxy-cgroup", "/"), "--proxy-cgroup");
+	expect_refused(RUN("--proxy", PROXY "," PROXY), "second address");
 	expect_refused(RUN("--inspect", PROXY), "--inspect");
 	expect_refused(RUN("--net", "relay", "--proxy", "192.0.2.1"), "192.0.2.1");
 	expect_refused(RUN("--net", "relay", "--inspect", "x:1"), "x:1");

@@ -437,6 +437,11 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 	}
 	sl_run_signals_take(&run.signals);
 	rc = sl_run_agent_open(&run.agent, cli->agent, &cli->err);
+	if (!rc && run.agent && run.options->reach.proxy_cgroup) {
+		rc = sl_err_set(&cli->err, ENOTSUP,
+				"--proxy-cgroup is for a run without the agent");
+		sl_err_hint(&cli->err, "add --agent none, or attach it by `sluice proxy attach`");
+	}
 	if (!rc)
 		rc = run.agent ? sl_run_world_make_with(&run.world, run.agent, &cli->err)
 			       : sl_run_world_make(&run.world, NULL, &run.options->set, &cli->err);

@@ -76,7 +76,8 @@ static int take_proxy(struct sockaddr_storage *out, const char *text, const char
 }
 
 /* A transparent one: an address for each family that it takes. */
-static int take_transparent(struct sl_proxy *out, const char *list, struct sl_err *err)
+static int take_transparent(struct sl_proxy *out, const char *list, const char *prefix,
+			    struct sl_err *err)
 {
 	_cleanup_free_ char *copy = list ? strdup(list) : NULL;
 	char *rest = copy, *word;
@@ -86,16 +87,16 @@ static int take_transparent(struct sl_proxy *out, const char *list, struct sl_er
 	if (!list)
 		return 0;
 	if (!copy)
-		return sl_err_sys(err, ENOMEM, "--proxy");
+		return sl_err_sys(err, ENOMEM, "%sproxy", prefix);
 	while ((word = strsep(&rest, ","))) {
-		int rc = take_proxy(&addr, word, "--proxy", err);
+		int rc = take_proxy(&addr, word, prefix, "proxy", err);
 
 		if (rc)
 			return rc;
 		end = addr.ss_family == AF_INET ? &out->v4 : &out->v6;
 		if (end->port_be) {
-			sl_err_set(err, EINVAL, "--proxy: '%s' is its second address of one family",
-				   word);
+			sl_err_set(err, EINVAL, "%sproxy: '%s' is its second address of one family",
+				   prefix, word);
 			return sl_err_hint(err,
 					   "a transparent proxy has one for IPv4, one for IPv6");
 		}
@@ -185,7 +186,7 @@ int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options,
 	if (relayed(options))
 		rc = rc ?: take_proxy(&egress->proxy, options->proxy, reach->prefix, "proxy", err);
 	else
-		rc = rc ?: take_transparent(&reach->proxy, options->proxy, err);
+		rc = rc ?: take_transparent(&reach->proxy, options->proxy, reach->prefix, err);
 	rc = rc ?: take_proxy(&egress->inspector, options->inspect, reach->prefix, "inspect", err);
 	rc = rc ?: take_place(reach, place, err);
 	/* splice(2), by which the relay moves bytes, can't be told to send no signal. */
