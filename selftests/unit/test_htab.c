@@ -133,7 +133,7 @@ Test(array, grows_zeroed_and_bounded)
 
 Test(array, impossible_growth_fails_and_changes_nothing)
 {
-	struct sl_array array = { .item = SIZE_MAX / 4 };
+	struct sl_array array = { .item = SIZE_MAX / 2 + 1 };
 
 	cr_expect_null(sl_array_add(&array));
 	cr_expect_eq(array.count, 0);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,8 @@ void *sl_array_add(struct sl_array *array)
 		size_t bytes;
 		void *data;
 
-		if (room < array->room || __builtin_mul_overflow(room, array->item, &bytes))
+		if (room < array->room || __builtin_mul_overflow(room, array->item, &bytes) ||
+		    bytes > PTRDIFF_MAX)
 			return NULL;
 		data = realloc(array->data, bytes);
 		if (!data)
