@@ -238,3 +238,14 @@ struct json_object *agent_refused(struct sl_control *control, const char *error,
 	va_end(args);
 	return agent_send(control, error, method, params, NULL);
 }
+
+unsigned int agent_sessions(void)
+{
+	struct sl_control *control = agent_connect();
+	struct json_object *list = agent_call(control, "List", "{}");
+	size_t n = json_object_array_length(json_at(list, "sessions"));
+
+	json_object_put(list);
+	sl_control_free(&control);
+	return (unsigned int)n;
+}

@@ -42,6 +42,9 @@ unsigned int agent_fds(pid_t pid);
 /* The log so far; freed by the caller. */
 char *agent_log(void);
 
+/* How many it lists. */
+unsigned int agent_sessions(void);
+
 /* Connected, Hello said. */
 struct sl_control *agent_connect(void);
 /* Connected only. */

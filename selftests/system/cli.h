@@ -59,6 +59,9 @@ unsigned int text_count(const char *text, const char *what);
 /* Columns of the widest line. */
 unsigned int text_width(const char *text);
 
+/* Each number, and a time with its unit, becomes '#': of two runs they may differ. */
+void text_without_numbers(char *text);
+
 /* A document, whole and strict; freed with json_object_put(). */
 struct json_object *json_of(const char *text);
 /* "process.exe.path" of an object, or NULL. */

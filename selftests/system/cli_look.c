@@ -136,3 +136,34 @@ pid_t run_keeper(pid_t pid)
 	}
 	return 0;
 }
+
+/* Behind a number, a time with its unit included. */
+static const char *after_number(const char *at)
+{
+	static const char *const units[] = { " us ", " ms ", " s " };
+
+	while ((*at >= '0' && *at <= '9') || (*at == '.' && at[1] >= '0' && at[1] <= '9'))
+		at++;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (!strncmp(at, units[i], strlen(units[i])))
+			return at + strlen(units[i]) - 1;
+	return at;
+}
+
+void text_without_numbers(char *text)
+{
+	const char *at = text;
+	char *to = text;
+
+	while (*at) {
+		if (*at >= '0' && *at <= '9') {
+			at = after_number(at);
+			*to++ = '#';
+		} else if (*at == ' ' && to > text && to[-1] == ' ') {
+			at++;
+		} else {
+			*to++ = *at++;
+		}
+	}
+	*to = '\0';
+}

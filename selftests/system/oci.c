@@ -273,25 +273,15 @@ void oci_exec(const char *container, const char *name, const char *errno_name)
 	cli_free(&cli);
 }
 
-static size_t sessions(void)
-{
-	struct sl_control *control = agent_connect();
-	struct json_object *reply = agent_call(control, "List", "{}");
-	size_t n = json_object_array_length(json_at(reply, "sessions"));
-
-	json_object_put(reply);
-	sl_control_free(&control);
-	return n;
-}
-
 static bool has_sessions(void *arg)
 {
-	return sessions() == *(size_t *)arg;
+	return agent_sessions() == *(size_t *)arg;
 }
 
 void oci_await_sessions(size_t count)
 {
-	cr_expect(eventually(has_sessions, &count), "%zu sessions, not %zu", sessions(), count);
+	cr_expect(eventually(has_sessions, &count), "%zu sessions, not %zu", agent_sessions(),
+		  count);
 }
 
 /* Files, whole ones. */

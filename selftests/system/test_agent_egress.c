@@ -23,6 +23,7 @@
 #include "system/agent.h"
 #include "system/cli.h"
 #include "system/expect.h"
+#include "system/guarded.h"
 #include "system/held.h"
 
 #define WAIT_MS 30000
@@ -267,17 +268,6 @@ static bool serves(void *arg)
 	return serving;
 }
 
-static size_t sessions(void)
-{
-	struct sl_control *control = agent_connect();
-	struct json_object *list = agent_call(control, "List", "{}");
-	size_t n = json_object_array_length(json_at(list, "sessions"));
-
-	json_object_put(list);
-	sl_control_free(&control);
-	return n;
-}
-
 /* Then the next one to take a connection is another. */
 static bool is_reaped(void *arg)
 {
@@ -339,7 +329,7 @@ Test(agent_egress, relay)
 	cr_assert_eq(sl_gate_open(r.gate), 0);
 	expect_goes_on(&r, true);
 	runtime_free(&r);
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
 }
 
 Test(agent_egress, host)
@@ -354,7 +344,7 @@ Test(agent_egress, host)
 	cr_assert_eq(sl_gate_open(r.gate), 0);
 	expect_goes_on(&r, false);
 	runtime_free(&r);
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
 }
 
 static void expect_refused(struct runtime *r, const struct sl_runtime_egress *egress, int ret,
@@ -363,7 +353,7 @@ static void expect_refused(struct runtime *r, const struct sl_runtime_egress *eg
 	cr_expect_eq(runtime_attach(r, egress), ret);
 	cr_expect_not_null(strstr(sl_runtime_error(r->rt), text), "no '%s' in: %s", text,
 			   sl_runtime_error(r->rt));
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
 	runtime_free(r);
 }
 
@@ -449,5 +439,40 @@ Test(agent_egress, run_with_and_without)
 		expect_run(agent.socket, nets[i]);
 		expect_run("none", nets[i]);
 	}
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
+}
+
+/* A policy without names, for which nothing else is served: what it allows goes to the proxy. */
+static void expect_proxied(const char *socket, const struct sink *proxy, struct sink *target)
+{
+	char policy[512], command[64], path[128];
+	struct cli cli;
+
+	snprintf(
+		policy, sizeof(policy),
+		"version: 1\nnetwork_policies:\n  t:\n    endpoints: [{ cidr: 192.0.2.80/32, port: "
+		"%u }]\n    binaries: [{ path: %s }]\n",
+		target->port, world_load());
+	write_file("proxied.yaml", policy, NULL);
+	snprintf(path, sizeof(path), "%s/proxied.yaml", agent.dir);
+	snprintf(command, sizeof(command), "192.0.2.80:%u", target->port);
+	CLI(&cli, "--agent", socket, "run", "--policy", path, "--proxy", proxy->text, "--",
+	    world_load(), "tcp-send", "--connect-only", "--server", command);
+	cr_expect_eq(cli.status, 0, "%s: %s", socket, cli.err);
+	cli_free(&cli);
+}
+
+Test(agent_egress, run_with_a_transparent_proxy)
+{
+	const char *const sockets[] = { agent.socket, "none" };
+	struct sink proxy, target;
+
+	sink_open(&proxy, false, "127.0.0.1", 0);
+	sink_open(&target, false, "192.0.2.80", 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sockets); i++) {
+		expect_proxied(sockets[i], &proxy, &target);
+		cr_expect_eq(sink_take(&target), 0, "%s: it went around the proxy", sockets[i]);
+		cr_expect_eq(sink_take(&proxy), 1, "%s: the proxy got nothing", sockets[i]);
+	}
+	cr_expect_eq(agent_sessions(), 0);
 }

@@ -50,17 +50,6 @@ static bool has_line(void *arg)
 	return found;
 }
 
-static unsigned int sessions(void)
-{
-	struct sl_control *control = agent_connect();
-	struct json_object *reply = agent_call(control, "List", "{}");
-	size_t n = json_object_array_length(json_at(reply, "sessions"));
-
-	json_object_put(reply);
-	sl_control_free(&control);
-	return (unsigned int)n;
-}
-
 /* --- the disk --- */
 
 /* The state directory on a file system of its own, whose room is known. */
@@ -109,7 +98,7 @@ Test(agent_lack, full_disk)
 	cr_expect_not_null(strstr(json_text(reply, "text"), "No space left"), "%s",
 			   json_text(reply, "text"));
 	json_object_put(reply);
-	cr_expect_eq(sessions(), 2);
+	cr_expect_eq(agent_sessions(), 2);
 	box_recover(&box);
 	operator= agent_connect();
 	agent_do(operator, "End", "{'sandbox': '%s', 'reason': 'no room for it'}", box.sandbox);

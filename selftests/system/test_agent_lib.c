@@ -91,21 +91,10 @@ static void example_start(struct cli *cli, const char *const command[])
 	cli_start(cli, NULL, argv);
 }
 
-static unsigned int sessions(void)
-{
-	struct sl_control *control = agent_connect();
-	struct json_object *reply = agent_call(control, "List", "{}");
-	size_t n = json_object_array_length(json_at(reply, "sessions"));
-
-	json_object_put(reply);
-	sl_control_free(&control);
-	return (unsigned int)n;
-}
-
 static void expect_nothing_left(void)
 {
 	cr_expect_eq(access(cgroup, F_OK), -1);
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
 }
 
 /* What the policy names is reached, all else is not. */
@@ -319,7 +308,7 @@ Test(agent_lib, session)
 	cr_expect_not_null(strstr(session->reason, "tested enough"), "%s", session->reason);
 	cr_expect_eq(sl_runtime_detach(rt, SL_DETACH_KILL), 0, "%s", sl_runtime_error(rt));
 	cr_assert(eventually(has_gone, watch));
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
 	cr_expect_eq(rmdir(cgroup), 0);
 	sl_gate_free(&gate);
 	sl_runtime_free(&watch);

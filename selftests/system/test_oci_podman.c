@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "kernel/cgroup.h"
 #include "system/oci.h"
 
 /* cgroupfs and vfs: neither systemd nor overlayfs is needed. $1: the scratch directory. */
@@ -15,20 +16,26 @@
 	"podman --root \"$1/storage\" --runroot \"$1/run\" --tmpdir \"$1/libpod\" "            \
 	"--storage-driver vfs --cgroup-manager=cgroupfs --runtime runc --events-backend none " \
 	"--hooks-dir \"$1/hooks\" "
-#define BOX                                                                       \
-	"--rm --network host --ulimit nofile=1024:1024 --ulimit nproc=1024:1024 " \
+/* A parent cgroup named after the runner, as all that tests make. */
+#define BOX                                                           \
+	"--rm --cgroup-parent \"/sl-test-$2-podman\" --network host " \
+	"--ulimit nofile=1024:1024 --ulimit nproc=1024:1024 "         \
 	"-v /usr:/usr:ro -v /lib:/lib:ro -v /lib64:/lib64:ro --env ASAN_OPTIONS=detect_leaks=0 "
 
 static void shell(struct cli *cli, const char *script)
 {
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", getpid());
 	cli_start(cli, NULL,
-		  (const char *const[]){ "/bin/sh", "-c", script, "sh", agent.dir, NULL });
+		  (const char *const[]){ "/bin/sh", "-c", script, "sh", agent.dir, pid, NULL });
 	cli_end(cli);
 }
 
 /* What podman leaves running uses its directory, and comes to us when its parent ends. */
 static void down(void)
 {
+	char mount[PATH_MAX - 64], cgroup[PATH_MAX];
 	struct cli cli;
 
 	shell(&cli, PODMAN "rm --all --force 2>&1");
@@ -37,6 +44,9 @@ static void down(void)
 	agent_end(SIGKILL);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
+	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), NULL), 0);
+	snprintf(cgroup, sizeof(cgroup), "%s/sl-test-%d-podman", mount, getpid());
+	(void)sl_cgroup_destroy(cgroup, 5000);
 	oci_down();
 }
 

@@ -43,17 +43,6 @@ static void go(void)
 	cr_assert_eq(write(fifo_fd, "\n", 1), 1);
 }
 
-static size_t sessions(void)
-{
-	struct sl_control *control = agent_connect();
-	struct json_object *list = agent_call(control, "List", "{}");
-	size_t n = json_object_array_length(json_at(list, "sessions"));
-
-	json_object_put(list);
-	sl_control_free(&control);
-	return n;
-}
-
 static bool left_nothing(void *run)
 {
 	return run_left_nothing(*(pid_t *)run);
@@ -65,14 +54,14 @@ static bool has_nothing(void *run)
 	struct stat st;
 
 	snprintf(sandbox, sizeof(sandbox), "%s/sandbox/1", agent.set);
-	return run_left_nothing(*(pid_t *)run) && !sessions() && stat(sandbox, &st);
+	return run_left_nothing(*(pid_t *)run) && !agent_sessions() && stat(sandbox, &st);
 }
 
 /* Twice the time that is usual: the agent waits 3 s for a run that may come back. */
 static void expect_nothing(pid_t run)
 {
 	cr_expect(eventually(has_nothing, &run) || eventually(has_nothing, &run),
-		  "something of the run is left: %zu sessions", sessions());
+		  "something of the run is left: %u sessions", agent_sessions());
 }
 
 static const char *policy_file(const char *text)
@@ -119,38 +108,6 @@ Test(run_agent, exit_statuses)
 	cr_expect_eq(before.st_ino, after.st_ino);
 }
 
-/* Behind a number, a time with its unit included. */
-static const char *after_number(const char *at)
-{
-	static const char *const units[] = { " us ", " ms ", " s " };
-
-	while ((*at >= '0' && *at <= '9') || (*at == '.' && at[1] >= '0' && at[1] <= '9'))
-		at++;
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (!strncmp(at, units[i], strlen(units[i])))
-			return at + strlen(units[i]) - 1;
-	return at;
-}
-
-/* Numbers of processes and ports, and times, are all that may differ. */
-static void without_numbers(char *text)
-{
-	const char *at = text;
-	char *to = text;
-
-	while (*at) {
-		if (*at >= '0' && *at <= '9') {
-			at = after_number(at);
-			*to++ = '#';
-		} else if (*at == ' ' && to > text && to[-1] == ' ') {
-			at++;
-		} else {
-			*to++ = *at++;
-		}
-	}
-	*to = '\0';
-}
-
 /* What is denied, told, advised and counted, and how it ends: as a run without an agent. */
 static void expect_same(const char *const argv[], const char *const without[], const char *text)
 {
@@ -163,8 +120,8 @@ static void expect_same(const char *const argv[], const char *const without[], c
 	cr_expect_eq(with.status, alone.status, "%d, without %d: %s", with.status, alone.status,
 		     with.err);
 	cr_expect_not_null(strstr(with.err, text), "no '%s' in: %s", text, with.err);
-	without_numbers(with.err);
-	without_numbers(alone.err);
+	text_without_numbers(with.err);
+	text_without_numbers(alone.err);
 	cr_expect_str_eq(with.err, alone.err, "with: %s\nwithout: %s", with.err, alone.err);
 	cr_expect(has_nothing(&with.pid));
 	cli_free(&with);
@@ -511,5 +468,5 @@ Test(run_agent, many_at_once)
 		cr_expect(run_left_nothing(cli[i].pid));
 		cli_free(&cli[i]);
 	}
-	cr_expect_eq(sessions(), 0);
+	cr_expect_eq(agent_sessions(), 0);
 }

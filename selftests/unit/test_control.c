@@ -480,3 +480,13 @@ Test(control, nothing_is_waited_for)
 	json_object_put(reply);
 	sl_control_free(&control);
 }
+
+/* Who only wants to know whether somebody is there gives no place for the reason. */
+Test(control, nobody_there_is_told_without_a_place_for_the_text)
+{
+	struct sl_control *control = NULL;
+
+	cr_expect_eq(sl_control_connect(&control, "/nonexistent/control.sock", 1000, NULL),
+		     -ENOENT);
+	cr_expect_null(control);
+}

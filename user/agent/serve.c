@@ -79,7 +79,12 @@ int sl_serve_listen(struct sl_serve *serve, struct sl_use *use, struct sl_err *e
 	struct wanted wanted = { .id = use->sandbox };
 	int rc;
 
-	if (!serve || serve->serving || !sl_reach_serves(serve->reach, use->apply))
+	bool serves;
+
+	if (!serve || serve->serving)
+		return 0;
+	serves = sl_reach_serves(serve->reach, use->apply);
+	if (!serves && !sl_reach_leads(serve->reach))
 		return 0;
 	if (!serve->set)
 		serve->set = sl_agent_set_get(use->set);
@@ -89,7 +94,7 @@ int sl_serve_listen(struct sl_serve *serve, struct sl_use *use, struct sl_err *e
 	if (rc)
 		return sl_err_prefix(err, "egress");
 	pthread_mutex_lock(&serve->lock);
-	serve->serving = true;
+	serve->serving = serves;
 	pthread_mutex_unlock(&serve->lock);
 	return 0;
 }

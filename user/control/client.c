@@ -69,9 +69,9 @@ int sl_control_connect(struct sl_control **out, const char *path, int timeout_ms
 		return sl_err_sys(err, errno, "can't limit the time of a socket");
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		ret = sl_err_sys(err, errno, "can't reach the agent at '%s'", path);
-		return ret == -ENOENT || ret == -ECONNREFUSED
-			       ? sl_err_hint(err, "start sluiced, or name its socket with --agent")
-			       : ret;
+		if (ret == -ENOENT || ret == -ECONNREFUSED)
+			sl_err_hint(err, "start sluiced, or name its socket with --agent");
+		return ret; /* also for who does not want to know why */
 	}
 	ret = sl_control_new(out, fd, timeout_ms);
 	if (ret)

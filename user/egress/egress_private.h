@@ -109,9 +109,9 @@ extern const struct sl_leases_ops sl_egress_lease_ops;
 int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err);
 /* What the hosts file says of names that a rule has. */
 void sl_egress_lease_hosts(struct sl_egress *egress);
-/* The names of an address for a client, the one it asked for first. Into `names`; the count. */
-size_t sl_egress_names(struct sl_egress *egress, const struct sl_addr *addr,
-		       const struct sl_lease_client *client, char *name);
+/* The name of an address (SL_LEASE_NAME): the one that the client asked for. False: none. */
+bool sl_egress_name(struct sl_egress *egress, const struct sl_addr *addr,
+		    const struct sl_lease_client *client, char *name);
 
 /* --- resume.c --- */
 

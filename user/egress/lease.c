@@ -160,8 +160,8 @@ void sl_egress_lease_hosts(struct sl_egress *egress)
 		fclose(file);
 }
 
-size_t sl_egress_names(struct sl_egress *egress, const struct sl_addr *addr,
-		       const struct sl_lease_client *client, char *name)
+bool sl_egress_name(struct sl_egress *egress, const struct sl_addr *addr,
+		    const struct sl_lease_client *client, char *name)
 {
 	const char *synthetic;
 	bool found;

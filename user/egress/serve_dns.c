@@ -176,7 +176,7 @@ static bool reverse(void *arg, const struct sl_addr *addr, const struct sl_dns_w
 	const struct sl_lease_client client = { .tgid = who->tgid, .start_ns = who->start_ns };
 	struct sl_egress_loop *loop = arg;
 
-	return who->known && sl_egress_names(loop->egress, addr, &client, name);
+	return who->known && sl_egress_name(loop->egress, addr, &client, name);
 }
 
 static void asked(void *arg, const struct sl_dns_asked *asked)

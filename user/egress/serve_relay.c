@@ -61,7 +61,7 @@ static bool take_destination(struct sl_passage *passage, const struct sl_relay_a
 	if (passage->name[0])
 		return true;
 	passage->has_addr = !sl_pool_has(egress->pool, &passage->addr);
-	(void)sl_egress_names(egress, &passage->addr, &client, passage->name);
+	(void)sl_egress_name(egress, &passage->addr, &client, passage->name);
 	/* A synthetic address that stands for no name leads nowhere. */
 	return passage->has_addr || passage->name[0];
 }

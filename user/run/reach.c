@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +29,6 @@ struct sl_reach {
 	struct sl_egress_options egress_options;
 	struct sl_egress *egress; /* NULL: nothing to serve */
 	struct sl_proxy proxy;    /* direct: a transparent one, if there is any */
-	struct sigaction pipe;    /* of before; relay */
 	int netns;                /* relay; -1: direct, in this process' */
 };
 
@@ -42,7 +40,7 @@ static bool relayed(const struct sl_reach_options *options)
 bool sl_reach_asked(const struct sl_reach_options *options)
 {
 	return relayed(options) || options->dns != SL_REACH_DNS_AUTO || options->upstream ||
-	       options->proxy || options->inspect;
+	       options->proxy || options->proxy_cgroup || options->inspect;
 }
 
 void sl_reach_free(struct sl_reach **out)
@@ -52,8 +50,6 @@ void sl_reach_free(struct sl_reach **out)
 	if (!reach)
 		return;
 	sl_egress_free(&reach->egress);
-	if (relayed(&reach->options))
-		sigaction(SIGPIPE, &reach->pipe, NULL);
 	sl_cleanup_fd(&reach->netns);
 	free(reach);
 	*out = NULL;
@@ -105,7 +101,8 @@ static int take_transparent(struct sl_proxy *out, const char *list, const char *
 	return 0;
 }
 
-static int take_upstreams(struct sl_resolver_config *config, const char *list, struct sl_err *err)
+static int take_upstreams(struct sl_resolver_config *config, const char *list, const char *prefix,
+			  struct sl_err *err)
 {
 	_cleanup_free_ char *copy = list ? strdup(list) : NULL;
 	char *rest = copy, *word;
@@ -114,10 +111,10 @@ static int take_upstreams(struct sl_resolver_config *config, const char *list, s
 	if (!list)
 		return sl_resolver_config_read(config, RESOLV_CONF, err);
 	if (!copy)
-		return sl_err_sys(err, ENOMEM, "--upstream");
+		return sl_err_sys(err, ENOMEM, "%supstream", prefix);
 	while (!rc && (word = strsep(&rest, ",")))
 		rc = sl_resolver_config_add(config, word, err);
-	return rc ? sl_err_prefix(err, "--upstream") : 0;
+	return rc ? sl_err_prefix(err, "%supstream", prefix) : 0;
 }
 
 /* What makes no sense together, or without a relay. */
@@ -168,30 +165,25 @@ int sl_reach_open(struct sl_reach **out, const struct sl_reach_options *options,
 		  const struct sl_reach_place *place, struct sl_err *err)
 {
 	_cleanup_(sl_reach_free) struct sl_reach *reach = calloc(1, sizeof(*reach));
-	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct sl_egress_options *egress;
 	int rc;
 
 	if (!reach)
 		return sl_err_sys(err, ENOMEM, "reach");
 	reach->netns = -1;
-	sigaction(SIGPIPE, NULL, &reach->pipe);
 	reach->options = *options;
 	reach->prefix = place ? "" : "--";
 	egress = &reach->egress_options;
 	egress->search = RESOLV_CONF;
 	egress->hosts = HOSTS;
 	rc = check(options, reach->prefix, err);
-	rc = rc ?: take_upstreams(&egress->resolver, options->upstream, err);
+	rc = rc ?: take_upstreams(&egress->resolver, options->upstream, reach->prefix, err);
 	if (relayed(options))
 		rc = rc ?: take_proxy(&egress->proxy, options->proxy, reach->prefix, "proxy", err);
 	else
 		rc = rc ?: take_transparent(&reach->proxy, options->proxy, reach->prefix, err);
 	rc = rc ?: take_proxy(&egress->inspector, options->inspect, reach->prefix, "inspect", err);
 	rc = rc ?: take_place(reach, place, err);
-	/* splice(2), by which the relay moves bytes, can't be told to send no signal. */
-	if (!rc && relayed(options))
-		sigaction(SIGPIPE, &ignore, NULL);
 	if (!rc)
 		*out = TAKE_PTR(reach);
 	return rc;
@@ -204,6 +196,11 @@ void sl_reach_apply_options(const struct sl_reach *reach, struct sl_apply_option
 	options->names_by_dns = reach->options.dns != SL_REACH_DNS_HOST;
 	options->own_netns = relayed(&reach->options);
 	options->inspects = reach->options.inspect != NULL;
+}
+
+bool sl_reach_leads(const struct sl_reach *reach)
+{
+	return reach && !relayed(&reach->options) && reach->options.proxy;
 }
 
 bool sl_reach_serves(const struct sl_reach *reach, const struct sl_apply *apply)
@@ -235,7 +232,7 @@ int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int san
 {
 	int rc = 0;
 
-	if (reach && !relayed(&reach->options) && reach->options.proxy)
+	if (sl_reach_leads(reach))
 		rc = lead_to_proxy(reach, set, sandbox, err);
 	if (rc || !sl_reach_serves(reach, apply) || reach->egress)
 		return rc;
@@ -283,10 +280,7 @@ void sl_reach_switch(struct sl_reach *reach, bool loaded)
 
 int sl_reach_enter(const struct sl_reach *reach)
 {
-	if (reach->netns < 0)
-		return 0;
-	sigaction(SIGPIPE, &reach->pipe, NULL);
-	return setns(reach->netns, CLONE_NEWNET) ? -errno : 0;
+	return reach->netns >= 0 && setns(reach->netns, CLONE_NEWNET) ? -errno : 0;
 }
 
 void sl_reach_stats(const struct sl_reach *reach, struct sl_egress_stats *out)

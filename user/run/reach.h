@@ -71,6 +71,9 @@ void sl_reach_free(struct sl_reach **reach);
 /* What of it the policy has to be opened with: names_by_dns, own_netns, inspects. */
 void sl_reach_apply_options(const struct sl_reach *reach, struct sl_apply_options *options);
 
+/* Whether a transparent proxy takes what is allowed: sl_reach_listen() sees to it. */
+bool sl_reach_leads(const struct sl_reach *reach);
+
 /* Whether there is something to serve: a relay, or DNS for a policy with names. */
 bool sl_reach_serves(const struct sl_reach *reach, const struct sl_apply *apply);
 
