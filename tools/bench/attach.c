@@ -209,26 +209,27 @@ static int measure_idle(const struct sl_world *world, enum sl_guest_policy polic
 	return rc;
 }
 
-static int attach_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct attach_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	_cleanup_world_ struct sl_world *world = NULL;
-	int rc = sl_report_new(&report, "attach", &opt->common);
+	int rc = sl_world_new(&world, err);
 
-	(void)argc;
-	(void)argv;
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = sl_world_new(&world, &cli->err);
-	rc = rc ?: measure_times(world, opt, report, &cli->err);
+	rc = rc ?: measure_times(world, opt, report, err);
 	for (enum sl_guest_policy p = 0; p < POLICIES && !rc; p++)
-		rc = measure_idle(world, p, opt->common.quick ? 2 : opt->idle_s, report, &cli->err);
+		rc = measure_idle(world, p, opt->common.quick ? 2 : opt->idle_s, report, err);
 	if (rc)
 		return rc;
 	sl_report_note(report, "from the call to its answer, the cgroup made before; the set is "
 			       "loaded, another sandbox there");
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int attach_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "attach", options, bench);
 }
 
 const struct sl_command sl_bench_attach = {

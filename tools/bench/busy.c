@@ -137,20 +137,19 @@ static int measure(const struct sl_world *world, const struct busy_options *opt,
 	return 0;
 }
 
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
+{
+	_cleanup_world_ struct sl_world *world = NULL;
+	int rc = sl_world_new(&world, err);
+
+	return rc ?: measure(world, options, report, err);
+}
+
 static int busy_run(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
-	const struct busy_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
-	_cleanup_world_ struct sl_world *world = NULL;
-	int rc = sl_report_new(&report, "busy", &opt->common);
-
 	(void)argc;
 	(void)argv;
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = sl_world_new(&world, &cli->err);
-	rc = rc ?: measure(world, opt, report, &cli->err);
-	return rc ?: sl_report_finish(report, cli);
+	return sl_report_run(cli, "busy", options, bench);
 }
 
 const struct sl_command sl_bench_busy = {

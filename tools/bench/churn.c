@@ -283,21 +283,19 @@ static int measure(struct run *run, const struct churn_options *opt, struct sl_r
 	return rc;
 }
 
-static int churn_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
-	const struct churn_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	__attribute__((cleanup(run_clear))) struct run run = { .refuser = -1,
 							       .consumer = SL_CONSUMER_NONE };
-	int rc;
 
+	return measure(&run, options, report, err);
+}
+
+static int churn_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
 	(void)argc;
 	(void)argv;
-	rc = sl_report_new(&report, "churn", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = measure(&run, opt, report, &cli->err);
-	return rc ?: sl_report_finish(report, cli);
+	return sl_report_run(cli, "churn", options, bench);
 }
 
 const struct sl_command sl_bench_churn = {

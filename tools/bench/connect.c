@@ -126,18 +126,10 @@ static int measure(const struct connect_options *opt, struct sl_report *report, 
 	return rc ?: sl_rounds_run(world, &rounds, report, err);
 }
 
-static int connect_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
-	const struct connect_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
-	int rc;
+	int rc = measure(options, report, err);
 
-	(void)argc;
-	(void)argv;
-	rc = sl_report_new(&report, "connect", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = measure(opt, report, &cli->err);
 	if (rc)
 		return rc;
 	sl_report_note(report,
@@ -145,7 +137,14 @@ static int connect_run(struct sl_cli *cli, const void *options, int argc, char *
 		       "interface, close");
 	sl_report_note(report, "the listener is in the plain cgroup, outside of any sandbox, where "
 			       "a process accepts and closes in a loop");
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int connect_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "connect", options, bench);
 }
 
 const struct sl_command sl_bench_connect = {

@@ -223,27 +223,28 @@ static int measure(const struct dns_options *opt, struct sl_report *report, stru
 	return ret;
 }
 
-static int dns_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct dns_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	int rc;
 
-	(void)argc;
-	(void)argv;
-	rc = sl_report_new(&report, "dns", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
 	sl_report_setting(report, "sockets", opt->sockets);
 	sl_report_setting(report, "inflight", opt->inflight);
-	rc = measure(opt, report, &cli->err);
+	rc = measure(opt, report, err);
 	if (rc)
 		return rc;
 	sl_report_note(report, "clients, who stands between, and upstream share the machine's "
 			       "CPUs; each has one thread");
 	sl_report_note(report, "cached: 64 names over and over; fresh names: each once, with a "
 			       "TTL of a second; sluice leases every address");
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int dns_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "dns", options, bench);
 }
 
 const struct sl_command sl_bench_dns = {

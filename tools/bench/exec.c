@@ -52,10 +52,9 @@ static int spawn_true(void *arg)
 
 const struct sl_op sl_op_exec = { .name = "exec", .run = spawn_true };
 
-static int exec_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct exec_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	_cleanup_world_ struct sl_world *world = NULL;
 	struct sl_rounds rounds = {
 		.modes = SL_MODES_RECORDING | SL_MODES_HOLDING,
@@ -69,18 +68,20 @@ static int exec_run(struct sl_cli *cli, const void *options, int argc, char **ar
 	};
 	int rc;
 
-	(void)argc;
-	(void)argv;
-	rc = sl_report_new(&report, "exec", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = sl_world_new(&world, &cli->err);
+	rc = sl_world_new(&world, err);
 	if (!rc)
-		rc = sl_rounds_run(world, &rounds, report, &cli->err);
+		rc = sl_rounds_run(world, &rounds, report, err);
 	if (rc)
 		return rc;
 	sl_report_note(report, "one operation: vfork, exec of " TRUE_PATH ", wait");
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int exec_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "exec", options, bench);
 }
 
 const struct sl_command sl_bench_exec = {

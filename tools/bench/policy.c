@@ -176,27 +176,20 @@ static int run(struct size *set, const struct policy_options *opt, struct sl_rep
 	return 0;
 }
 
-static int policy_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct policy_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	struct size *set = calloc(ARRAY_SIZE(sizes), sizeof(*set));
-	int rc = set ? sl_report_new(&report, "policy", &opt->common) : -ENOMEM;
+	int rc;
 
-	(void)argc;
-	(void)argv;
-	if (rc) {
-		free(set);
-		return sl_err_sys(&cli->err, -rc, "result");
-	}
-	rc = run(set, opt, report, &cli->err);
+	if (!set)
+		return sl_err_sys(err, ENOMEM, "bench");
+	rc = run(set, opt, report, err);
 	if (!rc && geteuid())
 		sl_report_note(report, "the guard was not measured: that needs root");
 	else if (!rc)
 		rc = sl_policy_guard_run(report, opt->common.quick ? 5 : opt->rounds,
-					 opt->common.quick ? 200 : GUARD_PER_TURN, &cli->err);
-	if (!rc)
-		rc = sl_report_finish(report, cli);
+					 opt->common.quick ? 200 : GUARD_PER_TURN, err);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		sl_compiled_free(&set[i].compiled);
 		sl_policy_free(&set[i].policy);
@@ -204,6 +197,13 @@ static int policy_run(struct sl_cli *cli, const void *options, int argc, char **
 	}
 	free(set);
 	return rc;
+}
+
+static int policy_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "policy", options, bench);
 }
 
 const struct sl_command sl_bench_policy = {

@@ -223,26 +223,27 @@ static int measure(const struct relay_options *opt, struct sl_report *report, st
 	return ret;
 }
 
-static int relay_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct relay_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	int rc;
 
-	(void)argc;
-	(void)argv;
-	rc = sl_report_new(&report, "relay", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
 	sl_report_setting(report, "threads", opt->threads);
 	sl_report_setting(report, "pipe_bytes", opt->pipe);
-	rc = measure(opt, report, &cli->err);
+	rc = measure(opt, report, err);
 	if (rc)
 		return rc;
 	sl_report_note(report, "client, relay and server share the machine's CPUs; the server "
 			       "discards what it reads");
 	sl_report_note(report, "a connection: connect, a byte there and back, RST; one at a time");
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int relay_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "relay", options, bench);
 }
 
 const struct sl_command sl_bench_relay = {

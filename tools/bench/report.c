@@ -46,43 +46,24 @@ static struct json_object *text_json(const char *text)
 	return sl_json_string(text, strlen(text));
 }
 
-int sl_report_new(struct sl_report **out, const char *name, const struct sl_bench_common *common)
+/* What every result begins with; failures are kept in `report`. */
+static void begin(struct sl_report *report, bool quick)
 {
-	_cleanup_report_ struct sl_report *report = calloc(1, sizeof(*report));
 	struct utsname uts;
 
-	if (!report)
-		return -ENOMEM;
-	report->name = name;
-	report->json_dir = common->json_dir;
-	report->doc = json_object_new_object();
-	if (!report->doc)
-		return -ENOMEM;
 	uname(&uts);
-	sl_report_setting_text(report, "benchmark", name);
+	sl_report_setting_text(report, "benchmark", report->name);
 	sl_report_setting_text(report, "version", SL_VERSION);
 	sl_report_setting_text(report, "kernel", uts.release);
 	sl_report_setting_text(report, "machine", uts.machine);
 	sl_report_setting(report, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
-	add(report, report->doc, "quick", json_object_new_boolean(common->quick));
+	add(report, report->doc, "quick", json_object_new_boolean(quick));
 	report->tables = json_object_new_object();
 	add(report, report->doc, "results", report->tables);
 	report->checks = json_object_new_array();
 	add(report, report->doc, "checks", report->checks);
 	report->notes = json_object_new_array();
 	add(report, report->doc, "notes", report->notes);
-	if (report->error)
-		return report->error;
-	*out = TAKE_PTR(report);
-	return 0;
-}
-
-void sl_report_free(struct sl_report **report)
-{
-	if (*report)
-		json_object_put((*report)->doc);
-	free(*report);
-	*report = NULL;
 }
 
 void sl_report_setting(struct sl_report *report, const char *key, int64_t value)
@@ -208,7 +189,7 @@ static int write_json(struct sl_report *report, struct sl_err *err)
 	return rc ? sl_err_sys(err, -rc, "can't write '%s'", path) : 0;
 }
 
-int sl_report_finish(struct sl_report *report, struct sl_cli *cli)
+static int finish(struct sl_report *report, struct sl_cli *cli)
 {
 	int rc = 0;
 
@@ -228,4 +209,20 @@ int sl_report_finish(struct sl_report *report, struct sl_cli *cli)
 	if (rc)
 		return sl_err_sys(&cli->err, -rc, "can't print the result");
 	return report->wrong ? 1 : 0;
+}
+
+int sl_report_run(struct sl_cli *cli, const char *name, const void *options, sl_bench_fn *bench)
+{
+	const struct sl_bench_common *common = options;
+	struct sl_report report = { .name = name,
+				    .json_dir = common->json_dir,
+				    .doc = json_object_new_object() };
+	int rc;
+
+	begin(&report, common->quick);
+	rc = report.error ? sl_err_sys(&cli->err, -report.error, "result of %s", name)
+			  : bench(options, &report, &cli->err);
+	rc = rc ?: finish(&report, cli);
+	json_object_put(report.doc);
+	return rc;
 }

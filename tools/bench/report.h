@@ -3,8 +3,8 @@
  * The result of one benchmark: rows (what was measured), checks (budgets, and what must
  * be right), notes (how to read it). One document makes both the JSON and the tables.
  *
- * Order of use: new; row and values; checks; finish; free. Out of memory is kept and
- * returned by finish, so callers need not look at each call.
+ * Order of use, within what sl_report_run() runs: row and values; checks. Out of memory is
+ * kept and returned at the end, so callers need not look at each call.
  */
 #ifndef SLUICE_BENCH_REPORT_H
 #define SLUICE_BENCH_REPORT_H
@@ -17,9 +17,15 @@
 
 struct sl_report;
 
-int sl_report_new(struct sl_report **out, const char *name, const struct sl_bench_common *common);
-void sl_report_free(struct sl_report **report);
-#define _cleanup_report_ __attribute__((cleanup(sl_report_free)))
+/* What a benchmark measures, put into `report`. Returns 0 or -errno. */
+typedef int sl_bench_fn(const void *options, struct sl_report *report, struct sl_err *err);
+
+/*
+ * Runs `bench` and prints its result, as the command `name`; writes DIR/NAME.json as well, if
+ * asked. `options` begin with struct sl_bench_common. Returns the exit status: 0, or 1 when
+ * something that must hold did not; or -errno.
+ */
+int sl_report_run(struct sl_cli *cli, const char *name, const void *options, sl_bench_fn *bench);
 
 /* Settings of the run, in the head of the document. */
 void sl_report_setting(struct sl_report *report, const char *key, int64_t value);
@@ -44,11 +50,5 @@ void sl_report_equal(struct sl_report *report, const char *name, int64_t value, 
 
 void sl_report_note(struct sl_report *report, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/*
- * Prints the result and writes DIR/NAME.json, if asked. Returns the exit status: 0, or 1
- * when something that must hold did not; or -errno.
- */
-int sl_report_finish(struct sl_report *report, struct sl_cli *cli);
 
 #endif

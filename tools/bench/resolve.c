@@ -288,20 +288,18 @@ static int measure(struct run *run, const struct resolve_options *opt, struct sl
 	return 0;
 }
 
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
+{
+	__attribute__((cleanup(run_clear))) struct run run = { 0 };
+
+	return measure(&run, options, report, err);
+}
+
 static int resolve_run(struct sl_cli *cli, const void *options, int argc, char **argv)
 {
-	const struct resolve_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
-	__attribute__((cleanup(run_clear))) struct run run = { 0 };
-	int rc;
-
 	(void)argc;
 	(void)argv;
-	rc = sl_report_new(&report, "resolve", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = measure(&run, opt, report, &cli->err);
-	return rc ?: sl_report_finish(report, cli);
+	return sl_report_run(cli, "resolve", options, bench);
 }
 
 const struct sl_command sl_bench_resolve = {

@@ -140,26 +140,20 @@ static void tell(struct bench *b, uint32_t rounds, struct sl_report *report)
 	}
 }
 
-static int run_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct run_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	uint32_t rounds = opt->common.quick ? 3 : opt->rounds;
 	struct bench *b = calloc(1, sizeof(*b));
 	int rc;
 
-	(void)argc;
-	(void)argv;
 	if (!b)
-		return sl_err_sys(&cli->err, ENOMEM, "bench");
-	rc = sl_report_new(&report, "run", &opt->common);
-	if (rc)
-		sl_err_sys(&cli->err, -rc, "result");
-	rc = rc ?: sl_program_find(b->sluice, "sluice", "SLUICE", &cli->err);
-	rc = rc ?: sl_world_new(&b->world, &cli->err);
-	rc = rc ?: sl_daemon_start(&b->agent, b->world, &cli->err);
-	rc = rc ?: write_policy(b, &cli->err);
-	rc = rc ?: measure(b, rounds, &cli->err);
+		return sl_err_sys(err, ENOMEM, "bench");
+	rc = sl_program_find(b->sluice, "sluice", "SLUICE", err);
+	rc = rc ?: sl_world_new(&b->world, err);
+	rc = rc ?: sl_daemon_start(&b->agent, b->world, err);
+	rc = rc ?: write_policy(b, err);
+	rc = rc ?: measure(b, rounds, err);
 	sl_daemon_stop(&b->agent);
 	sl_world_free(&b->world);
 	if (!rc) {
@@ -168,7 +162,14 @@ static int run_run(struct sl_cli *cli, const void *options, int argc, char **arg
 				       "modes take turns, each against `true` of the same round");
 	}
 	free(b);
-	return rc ? rc : sl_report_finish(report, cli);
+	return rc;
+}
+
+static int run_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "run", options, bench);
 }
 
 const struct sl_command sl_bench_run = {

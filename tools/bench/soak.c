@@ -333,10 +333,9 @@ static void bench_end(struct bench *b)
 	sl_shared_free(b->shared, sizeof(*b->shared));
 }
 
-static int soak_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
 	const struct soak_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	_cleanup_world_ struct sl_world *world = NULL;
 	__attribute__((cleanup(bench_end))) struct bench b = {
 		.options = opt,
@@ -346,19 +345,21 @@ static int soak_run(struct sl_cli *cli, const void *options, int argc, char **ar
 	};
 	int rc;
 
-	(void)argc;
-	(void)argv;
-	rc = sl_report_new(&report, "relay-soak", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
 	sl_report_setting(report, "streams", opt->streams);
-	rc = sl_world_new(&world, &cli->err);
-	rc = rc ?: start_all(&b, &cli->err);
-	rc = rc ?: soak(&b, &cli->err);
+	rc = sl_world_new(&world, err);
+	rc = rc ?: start_all(&b, err);
+	rc = rc ?: soak(&b, err);
 	if (rc)
 		return rc;
 	tell(&b, report);
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int soak_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "relay-soak", options, bench);
 }
 
 const struct sl_command sl_bench_relay_soak = {

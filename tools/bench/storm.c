@@ -296,22 +296,20 @@ static int measure(struct run *run, const struct storm_options *opt, struct sl_r
 	return report_run(run, report, err);
 }
 
-static int storm_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
-	const struct storm_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
 	__attribute__((cleanup(run_clear))) struct run run = {
 		.consumer = SL_CONSUMER_NONE, .handoff = { -1, -1 }, .log = -1, .real_stderr = -1
 	};
-	int rc;
 
+	return measure(&run, options, report, err);
+}
+
+static int storm_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
 	(void)argc;
 	(void)argv;
-	rc = sl_report_new(&report, "storm", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = measure(&run, opt, report, &cli->err);
-	return rc ?: sl_report_finish(report, cli);
+	return sl_report_run(cli, "storm", options, bench);
 }
 
 const struct sl_command sl_bench_storm = {

@@ -100,18 +100,10 @@ static int measure(const struct udp_options *opt, struct sl_report *report, stru
 	return sl_rounds_run(world, &rounds, report, err);
 }
 
-static int udp_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+static int bench(const void *options, struct sl_report *report, struct sl_err *err)
 {
-	const struct udp_options *opt = options;
-	_cleanup_report_ struct sl_report *report = NULL;
-	int rc;
+	int rc = measure(options, report, err);
 
-	(void)argc;
-	(void)argv;
-	rc = sl_report_new(&report, "udp", &opt->common);
-	if (rc)
-		return sl_err_sys(&cli->err, -rc, "result");
-	rc = measure(opt, report, &cli->err);
 	if (rc)
 		return rc;
 	sl_report_note(report,
@@ -119,7 +111,14 @@ static int udp_run(struct sl_cli *cli, const void *options, int argc, char **arg
 		       "interface, by a socket that is not connected",
 		       PAYLOAD);
 	sl_report_note(report, "the receiver's socket filter drops each datagram");
-	return sl_report_finish(report, cli);
+	return 0;
+}
+
+static int udp_run(struct sl_cli *cli, const void *options, int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return sl_report_run(cli, "udp", options, bench);
 }
 
 const struct sl_command sl_bench_udp = {
