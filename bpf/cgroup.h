@@ -39,13 +39,24 @@ static long cgroup_search_step(__u32 i, void *data)
 	return 0;
 }
 
-/* Sandbox that a cgroup2 cgroup is, or is below of; 0 for none. */
-static __always_inline __u32 cgroup_sandbox(struct cgroup *cgroup)
+/* As cgroup_sandbox(), of a cgroup that the verifier knows as such: it takes no number of it. */
+static __always_inline __u32 cgroup_sandbox_typed(struct cgroup *cgroup)
 {
 	struct cgroup_search c = { .cgroup = cgroup, .level = BPF_CORE_READ(cgroup, level) };
 
 	bpf_loop(CGROUP_LEVELS, cgroup_search_step, &c, 0);
 	return c.sandbox;
+}
+
+SL_GLOBAL __u32 cgroup_search(__u64 address)
+{
+	return cgroup_sandbox_typed((void *)address);
+}
+
+/* Sandbox that a cgroup2 cgroup is, or is below of; 0 for none. It was read from memory. */
+static __always_inline __u32 cgroup_sandbox(struct cgroup *cgroup)
+{
+	return cgroup_search((__u64)cgroup);
 }
 
 static __always_inline __u32 task_cgroup_sandbox(struct task_struct *task)

@@ -31,11 +31,14 @@ static __always_inline struct guard_work *guard_work(__u32 slot)
 	return s ? (struct guard_work *)s->buf : NULL;
 }
 
-static __always_inline void bits_or(struct sl_bits *bits, const struct sl_bits *more)
+SL_GLOBAL int bits_or(struct sl_bits *bits, const struct sl_bits *more)
 {
+	if (!bits || !more)
+		return 0;
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++)
 		bits->word[i] |= more->word[i];
+	return 0;
 }
 
 /* What the policy grants the path of an executable; NULL for nothing. */
@@ -88,12 +91,15 @@ static __always_inline void guard_earned(struct guard_work *work,
 	bits_or(&work->earned.inherited, &script->inherited);
 }
 
-static __always_inline void guard_add(struct sl_bits *to, const struct sl_bits *bits,
-				      const struct sl_bits *earned)
+SL_GLOBAL int guard_add(struct sl_bits *to, const struct sl_bits *bits,
+			const struct sl_bits *earned)
 {
+	if (!to || !bits || !earned)
+		return 0;
 #pragma clang loop unroll(disable)
 	for (int i = 0; i < SL_POLICY_WORDS; i++)
 		to->word[i] |= bits->word[i] & earned->word[i];
+	return 0;
 }
 
 /* Adds a grant to the row; if it is not to be had, as what would have been earned. */

@@ -195,7 +195,7 @@ int BPF_PROG(on_cgroup_attach, struct cgroup *cgroup, const char *path, struct t
 
 	if (BPF_CORE_READ(cgroup, root, hierarchy_id) != CGROUP2_HIERARCHY)
 		return 0;
-	sandbox = cgroup_sandbox(cgroup);
+	sandbox = cgroup_sandbox_typed(cgroup);
 	if (sandbox) {
 		process_enter(task->group_leader, sandbox, SL_PROC_MOVED);
 		return 0;

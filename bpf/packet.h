@@ -7,6 +7,7 @@
 #define SLUICE_BPF_PACKET_H
 
 #include "inet.h"
+#include "maps.h"
 
 #define IPV4_OPTION_END 0
 #define IPV4_OPTION_NOP 1
@@ -41,40 +42,39 @@ static __always_inline bool ipv4_source_routed(struct __sk_buff *skb, __u8 first
 	return false;
 }
 
-/* What follows the extension headers, or the routing header among them, and where. */
-struct ipv6_header {
-	__u32 at;
-	__u8 type;
-};
-
-/* False when it can't be told. */
-static __always_inline bool ipv6_upper(struct __sk_buff *skb, struct ipv6_header *out)
+/*
+ * What follows the extension headers, or the routing header among them: its offset << 8 and
+ * its type. Negative when it can't be told.
+ */
+SL_GLOBAL int ipv6_upper(struct __sk_buff *skb)
 {
-	__u8 extension[2];
+	__u8 type, extension[2];
+	__u32 at = IPV6_HEADER_BYTES;
 
-	out->at = IPV6_HEADER_BYTES;
-	if (bpf_skb_load_bytes(skb, 6, &out->type, sizeof(out->type)))
-		return false;
+	if (bpf_skb_load_bytes(skb, 6, &type, sizeof(type)))
+		return -1;
 	for (int i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
-		if (out->type != IPV6_HOPOPTS && out->type != IPV6_DSTOPTS)
-			return true;
-		if (bpf_skb_load_bytes(skb, out->at, extension, sizeof(extension)))
-			return false;
-		out->type = extension[0];
-		out->at += (extension[1] + 1) * 8;
+		if (type != IPV6_HOPOPTS && type != IPV6_DSTOPTS)
+			return (int)(at << 8 | type);
+		if (bpf_skb_load_bytes(skb, at, extension, sizeof(extension)))
+			return -1;
+		type = extension[0];
+		at += (extension[1] + 1) * 8;
 	}
-	return false;
+	return -1;
 }
 
-static __always_inline bool source_routed(struct __sk_buff *skb)
+SL_GLOBAL bool source_routed(struct __sk_buff *skb)
 {
-	struct ipv6_header upper;
 	__u8 first = 0;
+	int upper;
 
 	if (bpf_skb_load_bytes(skb, 0, &first, sizeof(first)))
 		return true;
-	if (first >> 4 == 6)
-		return !ipv6_upper(skb, &upper) || upper.type == IPV6_ROUTING;
+	if (first >> 4 == 6) {
+		upper = ipv6_upper(skb);
+		return upper < 0 || (upper & 255) == IPV6_ROUTING;
+	}
 	return (first & 15) > 5 && ipv4_source_routed(skb, first);
 }
 
@@ -83,15 +83,15 @@ enum datagram_end { DATAGRAM_SOURCE, DATAGRAM_TARGET };
 static __always_inline bool datagram_end_v6(struct __sk_buff *skb, enum datagram_end which,
 					    struct sl_endpoint *out)
 {
-	struct ipv6_header upper;
+	int upper = ipv6_upper(skb);
 	__be32 addr_be[4];
 	__be16 port_be;
 
-	if (!ipv6_upper(skb, &upper) ||
-	    (upper.type != IPPROTO_UDP && upper.type != IPPROTO_UDPLITE) ||
+	if (upper < 0 || ((upper & 255) != IPPROTO_UDP && (upper & 255) != IPPROTO_UDPLITE) ||
 	    bpf_skb_load_bytes(skb, IPV6_ADDR_OFFSET + which * sizeof(addr_be), addr_be,
 			       sizeof(addr_be)) ||
-	    bpf_skb_load_bytes(skb, upper.at + which * sizeof(port_be), &port_be, sizeof(port_be)))
+	    bpf_skb_load_bytes(skb, (upper >> 8) + which * sizeof(port_be), &port_be,
+			       sizeof(port_be)))
 		return false;
 	endpoint_v6(out, addr_be, port_be);
 	return true;

@@ -9,6 +9,7 @@
 #	TEST_FILTER	only tests that match SUITE/NAME, with * and ?
 #	TEST_TIMEOUT	seconds that the whole suite may take (default 1800)
 #	TEST_SLOWER	how many times its own limit a test may take (common/slow.c)
+#	TEST_JOBS	how many tests run at once (default 1)
 #	TEST_REPORTS	directory for the sanitizers' reports
 set -euo pipefail
 
@@ -27,7 +28,7 @@ rm -rf "$reports"
 mkdir -p "$reports"
 chmod 1777 "$reports"
 
-args=(-j1 --short-filename --color=never --verbose)
+args=(-j"${TEST_JOBS:-1}" --short-filename --color=never --verbose)
 [ -z "${TEST_FILTER:-}" ] || args+=(--filter "$TEST_FILTER")
 
 echo "== $name tests"

@@ -4,7 +4,7 @@
 # The first process of the virtual machine that vm.sh starts: sets up what a system has,
 # runs the demo and the tests, and turns the machine off. The last line is the result.
 export PATH=/usr/sbin:/usr/bin HOME=/root TERM=dumb LANG=C.UTF-8
-export SLUICE=/sluice/build/sluice SL_LOAD=/sluice/build/sl-load
+export SLUICE=/sluice/build/sluice SLUICED=/sluice/build/sluiced SL_LOAD=/sluice/build/sl-load
 export SLUICE_BENCH=/sluice/build/sluice-bench TEST_REPORTS=/tmp/reports
 # An emulated CPU is tens of times slower; what hangs ends with the machine's own limit.
 export TEST_SLOWER=30 TEST_TIMEOUT=36000
@@ -13,6 +13,8 @@ failed=
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev
+ln -s /proc/self/fd /dev/fd
+ln -s fd/0 /dev/stdin
 mkdir -p /dev/pts /dev/shm /run
 mount -t devpts devpts /dev/pts
 mount -t tmpfs tmpfs /dev/shm

@@ -132,11 +132,12 @@ make_root()
 			[ -e "$root$file" ] || cp -L "$file" "$root/usr/lib/"
 		done
 	cp -a /etc/alternatives "$root/etc/"
+	ln -s mawk "$root/usr/bin/awk"
 
 	mkdir -p "$root/lib/modules" "$root/sluice/build/selftests" "$root/sluice/selftests"
 	cp -a "$modules/lib/modules/$release" "$root/lib/modules/"
 	depmod -b "$root/usr" "$release"
-	cp "$out"/{sluice,sluice-bench,sl-load} "$root/sluice/build/"
+	cp "$out"/{sluice,sluiced,sluice-bench,sl-load} "$root/sluice/build/"
 	cp "$out"/selftests/{unit,system} "$root/sluice/build/selftests/"
 	cp "$source/selftests/run.sh" "$root/sluice/selftests/"
 	cp -a "$source/examples" "$tools" "$root/sluice/"
@@ -144,6 +145,7 @@ make_root()
 		>"$root/etc/passwd"
 	printf '%s\n' 'root:x:0:' 'nogroup:x:65534:' >"$root/etc/group"
 	printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
+	echo 'nameserver 127.0.0.1' >"$root/etc/resolv.conf"
 	printf '%s' "$filter" >"$root/sluice/filter"
 	[ -z "$command" ] || printf '%s\n' "$command" >"$root/sluice/command"
 	mkfs.ext4 -q -F -E root_owner=0:0 -d "$root" "$work/root.img" 1G >/dev/null
