@@ -77,9 +77,26 @@ static void flow_ended(void *arg, struct sl_relay_flow *flow, const struct sl_re
 	relay_world.end = *end;
 }
 
+static void unreachable(void *arg, struct sl_relay_stream *stream, const struct sl_relay_end *end)
+{
+	(void)arg;
+	(void)stream;
+	relay_world.unmade++;
+	relay_world.unreachable = *end;
+}
+
+static void malformed(void *arg, void *listener, enum sl_head_fault fault)
+{
+	cr_assert_eq(arg, listener);
+	relay_world.malformed++;
+	relay_world.fault = fault;
+}
+
 static const struct sl_relay_ops ops = { .admit = admit,
 					 .gone = gone,
 					 .ended = ended,
+					 .unreachable = unreachable,
+					 .malformed = malformed,
 					 .flow_admit = flow_admit,
 					 .flow_gone = flow_gone,
 					 .flow_ended = flow_ended };

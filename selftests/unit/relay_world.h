@@ -28,7 +28,9 @@ struct relay_world {
 	struct sl_relay_stream *stream;
 	struct sl_relay_flow *flow;
 	struct sl_relay_end end;
-	unsigned int asked, gone, ended;
+	struct sl_relay_end unreachable; /* of the last dial that failed */
+	enum sl_head_fault fault;        /* of the last head that was none */
+	unsigned int asked, gone, ended, malformed, unmade;
 };
 
 extern struct relay_world relay_world;

@@ -19,8 +19,9 @@ TestSuite(relay_explicit, .init = start, .fini = relay_stop);
 
 static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 
-/* The status, and the document's reason and host. */
-static void expect_refusal(int client, int status, const char *reason, const char *host)
+/* The status, the document's reason and host, and what its hint has somewhere. */
+static void expect_refusal_with(int client, int status, const char *reason, const char *host,
+				const char *hint)
 {
 	char answer[4096];
 	struct json_object *json, *value;
@@ -40,7 +41,14 @@ static void expect_refusal(int client, int status, const char *reason, const cha
 	cr_assert_eq(json_object_object_get_ex(json, "host", &value), host != NULL);
 	if (host)
 		cr_assert_str_eq(json_object_get_string(value), host);
+	cr_assert(json_object_object_get_ex(json, "hint", &value));
+	cr_assert_not_null(strstr(json_object_get_string(value), hint), "%s", body);
 	json_object_put(json);
+}
+
+static void expect_refusal(int client, int status, const char *reason, const char *host)
+{
+	expect_refusal_with(client, status, reason, host, "");
 }
 
 Test(relay_explicit, http_connect)
@@ -148,22 +156,28 @@ Test(relay_explicit, bad_heads_are_answered)
 	static const struct {
 		const char *text;
 		int status;
+		enum sl_head_fault fault;
 	} rows[] = {
-		{ "nonsense\r\n\r\n", 400 },
-		{ "\x16\x03\x01", 400 },
-		{ "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 400 },
-		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505 },
-		{ "PUT http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 411 },
+		{ "nonsense\r\n\r\n", 400, SL_HEAD_REQUEST_LINE },
+		{ "\x16\x03\x01", 400, SL_HEAD_CONTROL_BYTE },
+		{ "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 400, SL_HEAD_NOT_ABSOLUTE },
+		{ "CONNECT a:65536 HTTP/1.1\r\nHost: a\r\n\r\n", 400, SL_HEAD_PORT },
+		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, SL_HEAD_VERSION },
+		{ "PUT http://a/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", 411,
+		  SL_HEAD_CHUNKED },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_fd_ int client = relay_connect();
 
 		relay_send_text(client, rows[i].text);
-		expect_refusal(client, rows[i].status, "malformed", NULL);
+		expect_refusal_with(client, rows[i].status, sl_head_faults[rows[i].fault].word,
+				    NULL, sl_head_faults[rows[i].fault].text);
+		cr_assert_eq(relay_world.fault, rows[i].fault, "%zu", i);
 	}
 	RELAY_UNTIL(!relay_streams());
 	cr_assert_eq(relay_count(SL_RELAY_MALFORMED), ARRAY_SIZE(rows));
+	cr_assert_eq(relay_world.malformed, ARRAY_SIZE(rows));
 	cr_assert_eq(relay_world.asked, 0);
 	cr_assert_eq(relay_world.ended + relay_world.gone, 0);
 }
@@ -175,8 +189,14 @@ Test(relay_explicit, head_that_does_not_end)
 	relay_send_text(client, "GET http://a.example/ HTTP/1.1\r\n");
 	for (unsigned int i = 0; i < SL_RELAY_HEAD_MAX / 16; i++)
 		relay_send_text(client, "X-Much: 1234567\r\n");
-	expect_refusal(client, 431, "oversized", NULL);
-	cr_assert_eq(relay_count(SL_RELAY_OVERSIZED), 1);
+	expect_refusal(client, 431, "head-too-long", NULL);
+	sl_cleanup_fd(&client);
+	client = relay_connect();
+	relay_send_text(client, "GET http://a.example/");
+	for (unsigned int i = 0; i < SL_RELAY_HEAD_MAX / 16; i++)
+		relay_send_text(client, "much12345678901/");
+	expect_refusal(client, 414, "line-too-long", NULL);
+	cr_assert_eq(relay_count(SL_RELAY_OVERSIZED), 2);
 }
 
 static uint16_t closed_port(void)
@@ -191,10 +211,18 @@ static uint16_t closed_port(void)
 Test(relay_explicit, target_that_refuses)
 {
 	_cleanup_fd_ int client = relay_connect();
+	char hint[64];
 
 	relay_world.target.port = closed_port();
+	snprintf(hint, sizeof(hint), "127.0.0.1:%u: Connection refused", relay_world.target.port);
 	relay_send_text(client, "CONNECT a.example:443 HTTP/1.0\r\n\r\n");
-	expect_refusal(client, 502, "refused", "a.example");
+	expect_refusal_with(client, 502, "refused", "a.example", hint);
+	/* Who has read the answer finds it told. */
+	cr_assert_eq(relay_world.unmade, 1);
+	cr_assert_eq(relay_world.ended, 0);
+	cr_assert_eq(relay_world.unreachable.code, ECONNREFUSED);
+	cr_assert_eq(relay_world.unreachable.port, relay_world.target.port);
+	cr_assert_eq(relay_world.unreachable.address.be[3], relay_world.addresses[0].be[3]);
 	sl_cleanup_fd(&client);
 	RELAY_UNTIL(relay_world.ended);
 	cr_assert_eq(relay_world.end.cause, SL_RELAY_CAUSE_DIAL);

@@ -50,88 +50,142 @@ Test(relay_head, requests)
 	}
 }
 
-Test(relay_head, bad_requests)
+struct bad_head {
+	const char *text;
+	enum sl_head_fault fault;
+};
+
+static void expect_faults(const struct bad_head *rows, size_t count)
 {
-	static const struct {
-		const char *text;
-		int status;
-	} rows[] = {
-		/* Lines, and bytes that are none of them. */
-		{ "\r\n\r\n", 400 },
-		{ GET HOST "A: b\n\r\n", 400 },
-		{ GET HOST "A: b\rC: d\r\n\r\n", 400 },
-		{ GET HOST "A: \x01\r\n\r\n", 400 },
-		{ GET HOST "A: \x7f\r\n\r\n", 400 },
-		{ GET HOST "A: b\r\n folded\r\n\r\n", 400 },
-		{ GET HOST "A: b\r\n\tfolded\r\n\r\n", 400 },
-		{ GET HOST "A : b\r\n\r\n", 400 },
-		{ GET " A: b\r\n" HOST "\r\n", 400 },
-		{ GET HOST "no colon\r\n\r\n", 400 },
-		{ GET HOST ": no name\r\n\r\n", 400 },
-		{ "GET\r\n\r\n", 400 },
-		{ "GET http://a.org/\r\n\r\n", 400 },
-		{ "GET  http://a.org/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org/ a HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org/ http/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org/ HTTP/1.1 \r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org/ HTTP/2.0\r\n" HOST "\r\n", 505 },
-		{ "G(T http://a.org/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG http://a.org/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		/* Targets. */
-		{ "GET / HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "OPTIONS * HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET https://a.org/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http:/// HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://u@a.org/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org/#x HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a..org/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org:0/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org:/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "GET http://a.org\x80/ HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT a.org HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT a.org:65536 HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT a.org:+1 HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT http://a.org:443 HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT [::1:443 HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT [a.org]:443 HTTP/1.1\r\n" HOST "\r\n", 400 },
-		{ "CONNECT ::1:443 HTTP/1.1\r\n" HOST "\r\n", 400 },
-		/* Host. */
-		{ GET "\r\n", 400 },
-		{ GET HOST HOST "\r\n", 400 },
-		{ GET "Host: b.org\r\n\r\n", 400 },
-		{ GET "Host: a.org:81\r\n\r\n", 400 },
-		{ GET "Host: a.org, b.org\r\n\r\n", 400 },
-		{ GET "Host:\r\n\r\n", 400 },
-		{ "CONNECT a.org:443 HTTP/1.1\r\nHost: b.org\r\n\r\n", 400 },
-		/* Where the body ends. */
-		{ GET HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 400 },
-		{ GET HOST "Content-Length: 1, 1\r\n\r\n", 400 },
-		{ GET HOST "Content-Length: +1\r\n\r\n", 400 },
-		{ GET HOST "Content-Length: 0x1\r\n\r\n", 400 },
-		{ GET HOST "Content-Length:\r\n\r\n", 400 },
-		{ GET HOST "Content-Length: 9223372036854775808\r\n\r\n", 400 },
-		{ GET HOST "Content-Length: 99999999999999999999\r\n\r\n", 400 },
-		{ GET HOST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", 400 },
-		{ GET HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-		  400 },
-		{ GET HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", 501 },
-		{ GET HOST "Transfer-Encoding: xchunked\r\n\r\n", 501 },
-		{ GET HOST "Transfer-Encoding: chunked\r\n\r\n", 411 },
-		{ "POST http://a.org/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400 },
-		{ "CONNECT a.org:443 HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\n", 400 },
-		{ "CONNECT a.org:443 HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", 400 },
-		/* What would be dropped with the hop. */
-		{ GET HOST "Connection: close, Host\r\n\r\n", 400 },
-		{ GET HOST "Connection: content-length\r\n\r\n", 400 },
-		{ GET HOST "Connection: a b\r\n\r\n", 400 },
+	struct sl_http_head head;
+
+	for (size_t i = 0; i < count; i++)
+		cr_expect_eq(sl_http_parse(rows[i].text, strlen(rows[i].text), &head),
+			     rows[i].fault, "%zu: %s", i, rows[i].text);
+}
+
+/* Lines, and bytes that are none of them. */
+Test(relay_head, bad_lines)
+{
+	static const struct bad_head rows[] = {
+		{ "\r\n\r\n", SL_HEAD_REQUEST_LINE },
+		{ GET HOST "A: b\n\r\n", SL_HEAD_LINE_END },
+		{ GET HOST "A: b\rC: d\r\n\r\n", SL_HEAD_LINE_END },
+		{ GET HOST "A: \x01\r\n\r\n", SL_HEAD_CONTROL_BYTE },
+		{ GET HOST "A: \x7f\r\n\r\n", SL_HEAD_CONTROL_BYTE },
+		{ GET HOST "A: b\r\n folded\r\n\r\n", SL_HEAD_FIELD },
+		{ GET HOST "A: b\r\n\tfolded\r\n\r\n", SL_HEAD_FIELD },
+		{ GET HOST "A : b\r\n\r\n", SL_HEAD_FIELD },
+		{ GET " A: b\r\n" HOST "\r\n", SL_HEAD_FIELD },
+		{ GET HOST "no colon\r\n\r\n", SL_HEAD_FIELD },
+		{ GET HOST ": no name\r\n\r\n", SL_HEAD_FIELD },
+		{ "GET\r\n\r\n", SL_HEAD_REQUEST_LINE },
+		{ "GET http://a.org/\r\n\r\n", SL_HEAD_REQUEST_LINE },
+		{ "GET  http://a.org/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_REQUEST_LINE },
+		{ "GET http://a.org/ a HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_REQUEST_LINE },
+		{ "GET http://a.org/ http/1.1\r\n" HOST "\r\n", SL_HEAD_REQUEST_LINE },
+		{ "GET http://a.org/ HTTP/1.1 \r\n" HOST "\r\n", SL_HEAD_REQUEST_LINE },
+		{ "GET http://a.org/ HTTP/2.0\r\n" HOST "\r\n", SL_HEAD_VERSION },
+		{ "G(T http://a.org/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_METHOD },
+		{ "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG http://a.org/ HTTP/1.1\r\n" HOST "\r\n",
+		  SL_HEAD_METHOD },
 	};
 	static const char nul[] = GET HOST "A: \0\r\n\r\n";
 	struct sl_http_head head;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		cr_assert_eq(sl_http_parse(rows[i].text, strlen(rows[i].text), &head),
-			     rows[i].status, "%zu: %s", i, rows[i].text);
-	cr_assert_eq(sl_http_parse(nul, sizeof(nul) - 1, &head), 400);
+	expect_faults(rows, ARRAY_SIZE(rows));
+	cr_expect_eq(sl_http_parse(nul, sizeof(nul) - 1, &head), SL_HEAD_CONTROL_BYTE);
+}
+
+Test(relay_head, bad_targets)
+{
+	static const struct bad_head rows[] = {
+		{ "GET / HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NOT_ABSOLUTE },
+		{ "GET /?u=http://a.org/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NOT_ABSOLUTE },
+		{ "OPTIONS * HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NOT_ABSOLUTE },
+		{ "GET https://a.org/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_SCHEME },
+		{ "GET http:/// HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NO_HOST },
+		{ "GET http://:80/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NO_HOST },
+		{ "GET http://u@a.org/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_HOST },
+		{ "GET http://a.org/#x HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_TARGET },
+		{ "GET http://a..org/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_HOST },
+		{ "GET http://a.org:0/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_PORT },
+		{ "GET http://a.org:/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_PORT },
+		{ "GET http://a.org\x80/ HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_TARGET },
+		{ "CONNECT a.org HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NO_PORT },
+		{ "CONNECT a.org:65536 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_PORT },
+		{ "CONNECT a.org:+1 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_PORT },
+		{ "CONNECT a.org:000080 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_PORT },
+		{ "CONNECT http://a.org:443 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_PORT },
+		{ "CONNECT [::1:443 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_HOST },
+		{ "CONNECT [::1]443 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_HOST },
+		{ "CONNECT [a.org]:443 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_HOST },
+		{ "CONNECT ::1:443 HTTP/1.1\r\n" HOST "\r\n", SL_HEAD_NO_HOST },
+	};
+
+	expect_faults(rows, ARRAY_SIZE(rows));
+}
+
+/* The Host field, and what would be dropped with the hop. */
+Test(relay_head, bad_hosts)
+{
+	static const struct bad_head rows[] = {
+		{ GET "\r\n", SL_HEAD_NO_HOST_FIELD },
+		{ GET HOST HOST "\r\n", SL_HEAD_HOST_FIELDS },
+		{ GET "Host: b.org\r\n\r\n", SL_HEAD_HOST_CONFLICT },
+		{ GET "Host: a.org:81\r\n\r\n", SL_HEAD_HOST_CONFLICT },
+		{ GET "Host: a.org, b.org\r\n\r\n", SL_HEAD_HOST_FIELD },
+		{ GET "Host:\r\n\r\n", SL_HEAD_HOST_FIELD },
+		{ "CONNECT a.org:443 HTTP/1.1\r\nHost: b.org\r\n\r\n", SL_HEAD_HOST_CONFLICT },
+		{ GET HOST "Connection: close, Host\r\n\r\n", SL_HEAD_CONNECTION },
+		{ GET HOST "Connection: content-length\r\n\r\n", SL_HEAD_CONNECTION },
+		{ GET HOST "Connection: a b\r\n\r\n", SL_HEAD_CONNECTION },
+	};
+
+	expect_faults(rows, ARRAY_SIZE(rows));
+}
+
+/* Where the body ends. */
+Test(relay_head, bad_bodies)
+{
+#define LENGTH(value) "Content-Length:" value "\r\n"
+#define CODING(value) "Transfer-Encoding: " value "\r\n"
+	static const struct bad_head rows[] = {
+		{ GET HOST LENGTH(" 1") LENGTH(" 1") "\r\n", SL_HEAD_LENGTHS },
+		{ GET HOST LENGTH(" 1, 1") "\r\n", SL_HEAD_LENGTH },
+		{ GET HOST LENGTH(" +1") "\r\n", SL_HEAD_LENGTH },
+		{ GET HOST LENGTH(" 0x1") "\r\n", SL_HEAD_LENGTH },
+		{ GET HOST LENGTH("") "\r\n", SL_HEAD_LENGTH },
+		{ GET HOST LENGTH(" 9223372036854775808") "\r\n", SL_HEAD_LENGTH },
+		{ GET HOST LENGTH(" 99999999999999999999") "\r\n", SL_HEAD_LENGTH },
+		{ GET HOST LENGTH(" 1") CODING("chunked") "\r\n", SL_HEAD_LENGTH_CONFLICT },
+		{ GET HOST CODING("chunked") CODING("chunked") "\r\n", SL_HEAD_CODINGS },
+		{ GET HOST CODING("gzip, chunked") "\r\n", SL_HEAD_CODING },
+		{ GET HOST CODING("xchunked") "\r\n", SL_HEAD_CODING },
+		{ GET HOST CODING("chunked") "\r\n", SL_HEAD_CHUNKED },
+		{ "POST http://a.org/ HTTP/1.0\r\n" CODING("chunked") "\r\n",
+		  SL_HEAD_CODING_PLACE },
+		{ "CONNECT a.org:443 HTTP/1.1\r\n" HOST LENGTH(" 4") "\r\n", SL_HEAD_CONNECT_BODY },
+		{ "CONNECT a.org:443 HTTP/1.1\r\n" HOST CODING("chunked") "\r\n",
+		  SL_HEAD_CODING_PLACE },
+	};
+
+	expect_faults(rows, ARRAY_SIZE(rows));
+}
+
+/* Who is told one of them can tell it from all others. */
+Test(relay_head, faults_have_texts)
+{
+	for (int i = SL_HEAD_GOOD + 1; i < SL_HEAD_FAULT_MAX; i++) {
+		const struct sl_head_fault_text *text = &sl_head_faults[i];
+
+		cr_expect(text->status >= 400 && text->status < 600, "%d", i);
+		cr_expect_geq(strlen(text->text), 10, "%d", i);
+		cr_expect_eq(strspn(text->word, "abcdefghijklmnopqrstuvwxyz0123456789-"),
+			     strlen(text->word), "%s", text->word);
+		for (int j = SL_HEAD_GOOD + 1; j < i; j++)
+			cr_expect_str_neq(text->word, sl_head_faults[j].word);
+	}
 }
 
 Test(relay_head, rewritten)
@@ -197,9 +251,9 @@ Test(relay_head, socks)
 	cr_assert_eq(sl_socks_greeting(BYTES("\x05\x02\x02"), &size), -EAGAIN);
 	cr_assert_eq(sl_socks_greeting(BYTES("\x05\x02\x02\x00rest"), &size), 0);
 	cr_assert_eq(size, 4);
-	cr_assert_eq(sl_socks_greeting(BYTES("\x05\x01\x02"), &size), SL_SOCKS_NO_METHOD);
-	cr_assert_eq(sl_socks_greeting(BYTES("\x05\x00"), &size), SL_SOCKS_NO_METHOD);
-	cr_assert_eq(sl_socks_greeting(BYTES("\x04\x01"), &size), SL_SOCKS_NO_METHOD);
+	cr_assert_eq(sl_socks_greeting(BYTES("\x05\x01\x02"), &size), SL_HEAD_SOCKS_METHOD);
+	cr_assert_eq(sl_socks_greeting(BYTES("\x05\x00"), &size), SL_HEAD_SOCKS_METHOD);
+	cr_assert_eq(sl_socks_greeting(BYTES("\x04\x01"), &size), SL_HEAD_SOCKS_VERSION);
 
 	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x00\x01\xc0\x00\x02\x01\x01\xbb"), &head), 0);
 	cr_assert_str_eq(head.host, "192.0.2.1");
@@ -227,17 +281,17 @@ Test(relay_head, bad_socks)
 
 	for (size_t n = 0; n < sizeof(whole) - 1; n++)
 		cr_assert_eq(sl_socks_request(whole, n, &head), -EAGAIN, "%zu", n);
-	cr_assert_eq(sl_socks_request(BYTES("\x05\x02\x00\x01"), &head), SL_SOCKS_COMMAND);
-	cr_assert_eq(sl_socks_request(BYTES("\x05\x03\x00\x01"), &head), SL_SOCKS_COMMAND);
-	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x00\x02"), &head), SL_SOCKS_ADDRESS);
-	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x01\x01"), &head), SL_SOCKS_FAILURE);
-	cr_assert_eq(sl_socks_request(BYTES("\x04\x01"), &head), SL_SOCKS_FAILURE);
+	cr_assert_eq(sl_socks_request(BYTES("\x05\x02\x00\x01"), &head), SL_HEAD_SOCKS_COMMAND);
+	cr_assert_eq(sl_socks_request(BYTES("\x05\x03\x00\x01"), &head), SL_HEAD_SOCKS_COMMAND);
+	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x00\x02"), &head), SL_HEAD_SOCKS_ADDRESS);
+	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x01\x01"), &head), SL_HEAD_SOCKS_REQUEST);
+	cr_assert_eq(sl_socks_request(BYTES("\x04\x01"), &head), SL_HEAD_SOCKS_REQUEST);
 	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x00\x03\x00\x00\x50"), &head),
-		     SL_SOCKS_FAILURE);
+		     SL_HEAD_SOCKS_HOST);
 	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x00\x03\x03"
 					    "a\0b\x00\x50"),
 				      &head),
-		     SL_SOCKS_FAILURE);
+		     SL_HEAD_SOCKS_HOST);
 	cr_assert_eq(sl_socks_request(BYTES("\x05\x01\x00\x01\x7f\0\0\x01\x00\x00"), &head),
-		     SL_SOCKS_FAILURE);
+		     SL_HEAD_SOCKS_PORT);
 }

@@ -21,6 +21,7 @@ struct sl_dial {
 	char device[SL_RELAY_DEVICE_MAX];
 	struct sl_timer stagger;
 	size_t next;               /* address to try */
+	size_t last;               /* tried, or failed, last */
 	unsigned int open;         /* attempts */
 	int code;                  /* errno of the last one that failed */
 	struct attempt attempts[]; /* of each address */
@@ -95,11 +96,16 @@ void sl_dial_free(struct sl_dial **dial)
 
 void sl_dial_failed(struct sl_relay_stream *stream, int code)
 {
+	const struct sl_relay_options *options = &stream->relay->options;
 	bool shortage = sl_relay_is_shortage(code);
 
 	sl_dial_stop(stream->dial);
 	stream->relay->counts[SL_RELAY_DIAL_FAILED]++;
+	stream->end.address = stream->dial->addresses[stream->dial->last];
+	stream->end.port = stream->dial->target.port;
 	sl_stream_fail(stream, shortage ? SL_RELAY_CAUSE_MEMORY : SL_RELAY_CAUSE_DIAL, code);
+	if (options->ops->unreachable)
+		options->ops->unreachable(options->arg, stream, &stream->end);
 	if (stream->way == SL_RELAY_WAY_TRANSPARENT)
 		sl_stream_end(stream);
 	else
@@ -114,6 +120,7 @@ static int try_address(struct sl_dial *dial, size_t index)
 	_cleanup_fd_ int fd = -1;
 	int ret = sl_dial_socket(SOCK_STREAM, &dial->target, &dial->addresses[index], &fd);
 
+	dial->last = index;
 	if (ret)
 		return ret;
 	attempt->dial = dial;
@@ -170,6 +177,7 @@ static void attempt_ready(struct sl_watch *watch, uint32_t events)
 	fd = TAKE_FD(attempt->fd);
 	if (code) {
 		dial->code = code;
+		dial->last = (size_t)(attempt - dial->attempts);
 		advance(dial);
 		return;
 	}

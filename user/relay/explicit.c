@@ -3,11 +3,13 @@
  * Clients that name where they want to go: the first byte tells SOCKS5 from HTTP. What was
  * read beyond the head goes first when bytes flow.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/format.h"
 #include "relay/head.h"
 #include "relay/relay_private.h"
 #include "relay/reply.h"
@@ -75,30 +77,46 @@ void sl_explicit_refuse(struct sl_relay_stream *stream, const struct sl_reply *r
 void sl_explicit_unreachable(struct sl_relay_stream *stream, int code)
 {
 	struct sl_reply reply = sl_reply_of_dial(code);
+	struct sl_endpoint to = { .port_be = htons(stream->end.port) };
+	char text[SL_FORMAT_MAX], hint[SL_FORMAT_MAX + 128];
 
-	reply.hint = strerror(code);
+	memcpy(to.addr_be, stream->end.address.be, sizeof(to.addr_be));
+	sl_format_endpoint(text, sizeof(text), &to);
+	snprintf(hint, sizeof(hint), "%s: %s", text, strerrordesc_np(code) ?: "it failed");
+	reply.error = strerrorname_np(code);
+	reply.hint = hint;
+	sl_explicit_refuse(stream, &reply);
+}
+
+static void tell_fault(struct sl_relay_stream *stream, enum sl_head_fault fault)
+{
+	const struct sl_head_fault_text *text = &sl_head_faults[fault];
+	const struct sl_reply reply = {
+		.status = text->status, .code = text->code, .reason = text->word, .hint = text->text
+	};
+	const struct sl_relay_options *options = &stream->relay->options;
+
+	if (options->ops->malformed)
+		options->ops->malformed(options->arg, stream->listener_arg, fault);
 	sl_explicit_refuse(stream, &reply);
 }
 
 void sl_explicit_slow(struct sl_relay_stream *stream)
 {
-	const struct sl_reply reply = { 408, SL_SOCKS_FAILURE, "slow", NULL };
-
 	/* Who has said nothing is told nothing. */
 	if (stream->request)
-		sl_explicit_refuse(stream, &reply);
+		tell_fault(stream, SL_HEAD_SLOW);
 	else
 		sl_stream_end(stream);
 }
 
-static void malformed(struct sl_relay_stream *stream, unsigned int status, uint8_t code)
+static void malformed(struct sl_relay_stream *stream, enum sl_head_fault fault)
 {
-	const struct sl_reply reply = { status, code, status == 431 ? "oversized" : "malformed",
-					NULL };
+	bool oversized = fault == SL_HEAD_HEAD_LONG || fault == SL_HEAD_LINE_LONG;
 
-	stream->relay->counts[status == 431 ? SL_RELAY_OVERSIZED : SL_RELAY_MALFORMED]++;
+	stream->relay->counts[oversized ? SL_RELAY_OVERSIZED : SL_RELAY_MALFORMED]++;
 	sl_stream_fail(stream, SL_RELAY_CAUSE_MALFORMED, 0);
-	sl_explicit_refuse(stream, &reply);
+	tell_fault(stream, fault);
 }
 
 static int grow(struct sl_request *request)
@@ -132,7 +150,7 @@ static int parse_http(struct sl_relay_stream *stream)
 	if (ret == -EAGAIN)
 		return ret;
 	if (ret) {
-		malformed(stream, (unsigned int)ret, 0);
+		malformed(stream, (enum sl_head_fault)ret);
 		return 0;
 	}
 	request->used = request->http.size;
@@ -164,7 +182,7 @@ static int parse_socks(struct sl_relay_stream *stream)
 	if (ret < 0)
 		return ret;
 	if (ret) {
-		malformed(stream, 400, (uint8_t)ret);
+		malformed(stream, (enum sl_head_fault)ret);
 		return 0;
 	}
 	request->used += head.size;
@@ -188,7 +206,8 @@ static bool read_some(struct sl_relay_stream *stream)
 	ssize_t n;
 
 	if (ret == -E2BIG) {
-		malformed(stream, 431, SL_SOCKS_FAILURE);
+		malformed(stream, memchr(request->data, '\n', request->size) ? SL_HEAD_HEAD_LONG
+									     : SL_HEAD_LINE_LONG);
 		return false;
 	}
 	if (ret) {

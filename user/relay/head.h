@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "relay/head_fault.h"
 #include "relay/relay.h"
 
 /*
@@ -20,7 +21,7 @@
  */
 int sl_head_host(char dst[SL_RELAY_HOST_MAX], const char *text, size_t len, bool brackets);
 
-/* "host", "host:port", "[v6]:port". `port` 0: it has to be there. 1 to 65535. -EINVAL. */
+/* "host", "host:port", "[v6]:port". `port` 0: it has to be there. 1 to 65535. 0 or a fault. */
 int sl_head_authority(char dst[SL_RELAY_HOST_MAX], uint16_t *port, const char *text, size_t len);
 
 struct sl_http_head {
@@ -34,8 +35,8 @@ struct sl_http_head {
 };
 
 /*
- * 0; -EAGAIN: more has to come; or the status to answer with: 400, 411 (a chunked body: the
- * relay counts the bytes of a body to know where the only request ends), 501, 505.
+ * 0; -EAGAIN: more has to come; or an enum sl_head_fault. One of them is a chunked body: the
+ * relay counts the bytes of a body to know where the only request ends.
  */
 int sl_http_parse(const char *text, size_t size, struct sl_http_head *out);
 
@@ -60,7 +61,7 @@ enum sl_socks_code {
 	SL_SOCKS_NO_METHOD = 0xff, /* of the greeting */
 };
 
-/* *size: of the greeting. 0; -EAGAIN; SL_SOCKS_NO_METHOD: not one without authentication. */
+/* *size: of the greeting. 0; -EAGAIN; or a fault: not one without authentication. */
 int sl_socks_greeting(const uint8_t *data, size_t len, size_t *size);
 
 struct sl_socks_head {
@@ -69,7 +70,7 @@ struct sl_socks_head {
 	size_t size;
 };
 
-/* 0; -EAGAIN; or a code. */
+/* 0; -EAGAIN; or a fault. */
 int sl_socks_request(const uint8_t *data, size_t len, struct sl_socks_head *out);
 
 #endif

@@ -61,15 +61,19 @@ int sl_head_authority(char dst[SL_RELAY_HOST_MAX], uint16_t *port, const char *t
 	char digits[6] = "";
 	uint32_t value;
 
+	if (!host)
+		return SL_HEAD_NO_HOST;
+	if (host < len && text[host] != ':')
+		return SL_HEAD_HOST;
+	if (sl_head_host(dst, text, host, true))
+		return SL_HEAD_HOST;
 	if (host == len)
-		return *port ? sl_head_host(dst, text, len, true) : -EINVAL;
-	if (text[host] != ':' || len - host - 1 >= sizeof(digits))
-		return -EINVAL;
+		return *port ? 0 : SL_HEAD_NO_PORT;
+	if (len - host - 1 >= sizeof(digits))
+		return SL_HEAD_PORT;
 	memcpy(digits, text + host + 1, len - host - 1);
 	if (strlen(digits) != len - host - 1 || sl_parse_u32(digits, 1, 65535, &value))
-		return -EINVAL;
-	if (sl_head_host(dst, text, host, true))
-		return -EINVAL;
+		return SL_HEAD_PORT;
 	*port = (uint16_t)value;
 	return 0;
 }

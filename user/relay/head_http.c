@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,11 +78,11 @@ static int find_end(const char *text, size_t size, size_t *end)
 		unsigned char c = (unsigned char)text[i];
 
 		if (c == '\n' && (!i || text[i - 1] != '\r'))
-			return 400;
+			return SL_HEAD_LINE_END;
 		if (i && text[i - 1] == '\r' && c != '\n')
-			return 400;
+			return SL_HEAD_LINE_END;
 		if ((c < ' ' && c != '\t' && c != '\r' && c != '\n') || c == 0x7f)
-			return 400;
+			return SL_HEAD_CONTROL_BYTE;
 		if (c == '\n' && i >= 3 && text[i - 2] == '\n') {
 			*end = i + 1;
 			return 0;
@@ -104,10 +105,13 @@ static int parse_target(const char *text, struct span target, struct sl_http_hea
 	size_t len;
 
 	if (out->connect)
-		return sl_head_authority(out->host, &out->port, target.at, target.len) ? 400 : 0;
-	if (target.len < 7 || strncasecmp(target.at, "http://", 7) ||
-	    memchr(target.at, '#', target.len))
-		return 400;
+		return sl_head_authority(out->host, &out->port, target.at, target.len);
+	if (!memmem(target.at, target.len, "://", 3))
+		return SL_HEAD_NOT_ABSOLUTE;
+	if (target.len < 7 || strncasecmp(target.at, "http://", 7))
+		return target.at[0] == '/' ? SL_HEAD_NOT_ABSOLUTE : SL_HEAD_SCHEME;
+	if (memchr(target.at, '#', target.len))
+		return SL_HEAD_TARGET;
 	target.at += 7;
 	target.len -= 7;
 	for (len = 0; len < target.len && target.at[len] != '/' && target.at[len] != '?';)
@@ -116,7 +120,7 @@ static int parse_target(const char *text, struct span target, struct sl_http_hea
 	out->port = DEFAULT_PORT;
 	out->path = (size_t)(slash - text);
 	out->path_len = target.len - len;
-	return sl_head_authority(out->host, &out->port, target.at, len) ? 400 : 0;
+	return sl_head_authority(out->host, &out->port, target.at, len);
 }
 
 static int parse_request_line(const char *text, struct sl_http_head *out)
@@ -125,24 +129,24 @@ static int parse_request_line(const char *text, struct sl_http_head *out)
 	const char *first = memchr(line.at, ' ', line.len), *second;
 
 	if (!first)
-		return 400;
+		return SL_HEAD_REQUEST_LINE;
 	method.len = (size_t)(first - line.at);
 	target.at = first + 1;
 	second = memchr(target.at, ' ', line.len - method.len - 1);
 	if (!second)
-		return 400;
+		return SL_HEAD_REQUEST_LINE;
 	target.len = (size_t)(second - target.at);
 	version.at = second + 1;
 	version.len = line.len - method.len - target.len - 2;
-	if (!is_token(method) || method.len > METHOD_MAX || !target.len)
-		return 400;
+	if (!target.len || version.len != 8 || strncmp(version.at, "HTTP/", 5))
+		return SL_HEAD_REQUEST_LINE;
+	if (!is_token(method) || method.len > METHOD_MAX)
+		return SL_HEAD_METHOD;
 	for (size_t i = 0; i < target.len; i++)
 		if (target.at[i] <= ' ' || (unsigned char)target.at[i] >= 0x7f)
-			return 400;
-	if (version.len != 8 || strncmp(version.at, "HTTP/", 5))
-		return 400;
+			return SL_HEAD_TARGET;
 	if (strncmp(version.at, "HTTP/1.1", 8) && strncmp(version.at, "HTTP/1.0", 8))
-		return 505;
+		return SL_HEAD_VERSION;
 	out->method_len = method.len;
 	out->version = (size_t)(version.at - text);
 	out->fields = line.len + 2;
@@ -157,8 +161,8 @@ static int check_host(struct span value, const struct sl_http_head *head)
 	uint16_t port = head->connect ? head->port : DEFAULT_PORT;
 
 	if (sl_head_authority(host, &port, value.at, value.len))
-		return 400;
-	return strcmp(host, head->host) || port != head->port ? 400 : 0;
+		return SL_HEAD_HOST_FIELD;
+	return strcmp(host, head->host) || port != head->port ? SL_HEAD_HOST_CONFLICT : 0;
 }
 
 static int parse_length(struct span value, struct sl_http_head *head)
@@ -166,10 +170,10 @@ static int parse_length(struct span value, struct sl_http_head *head)
 	char digits[LENGTH_DIGITS + 1];
 
 	if (!value.len || value.len > LENGTH_DIGITS)
-		return 400;
+		return SL_HEAD_LENGTH;
 	memcpy(digits, value.at, value.len);
 	digits[value.len] = '\0';
-	return sl_parse_u64(digits, 0, INT64_MAX, &head->body) ? 400 : 0;
+	return sl_parse_u64(digits, 0, INT64_MAX, &head->body) ? SL_HEAD_LENGTH : 0;
 }
 
 /* "Connection: host" would have a field dropped that the request depends on. */
@@ -179,10 +183,10 @@ static int check_connection(struct span list)
 
 	while (next_item(&list, &item)) {
 		if (item.len && !is_token(item))
-			return 400;
+			return SL_HEAD_CONNECTION;
 		if (equals(item, "host") || equals(item, "content-length") ||
 		    equals(item, "transfer-encoding"))
-			return 400;
+			return SL_HEAD_CONNECTION;
 	}
 	return 0;
 }
@@ -194,17 +198,32 @@ static int parse_field(struct span line, struct sl_http_head *head, struct field
 
 	/* Neither a folded line nor a space before the colon makes a token. */
 	if (!colon || !is_token(name))
-		return 400;
+		return SL_HEAD_FIELD;
 	value = trim((struct span){ colon + 1, line.len - name.len - 1 });
 	if (equals(name, "host"))
-		return fields->hosts++ ? 400 : check_host(value, head);
+		return fields->hosts++ ? SL_HEAD_HOST_FIELDS : check_host(value, head);
 	if (equals(name, "content-length"))
-		return fields->lengths++ ? 400 : parse_length(value, head);
+		return fields->lengths++ ? SL_HEAD_LENGTHS : parse_length(value, head);
 	if (equals(name, "connection"))
 		return check_connection(value);
 	if (!equals(name, "transfer-encoding"))
 		return 0;
-	return fields->codings++ ? 400 : equals(value, "chunked") ? 0 : 501;
+	if (fields->codings++)
+		return SL_HEAD_CODINGS;
+	return equals(value, "chunked") ? 0 : SL_HEAD_CODING;
+}
+
+/* What only all fields together tell. */
+static int check_fields(const struct sl_http_head *head, const struct fields *fields, bool old)
+{
+	if (!fields->hosts && !old)
+		return SL_HEAD_NO_HOST_FIELD;
+	if (fields->codings && fields->lengths)
+		return SL_HEAD_LENGTH_CONFLICT;
+	if (fields->codings)
+		return head->connect || old ? SL_HEAD_CODING_PLACE : SL_HEAD_CHUNKED;
+	/* What follows a CONNECT is the tunnel's, whoever believes in a length. */
+	return head->connect && head->body ? SL_HEAD_CONNECT_BODY : 0;
 }
 
 int sl_http_parse(const char *text, size_t size, struct sl_http_head *out)
@@ -225,17 +244,10 @@ int sl_http_parse(const char *text, size_t size, struct sl_http_head *out)
 			return ret;
 		at += line.len + 2;
 	}
-	if (!fields.hosts && text[head.version + 7] == '1')
-		return 400;
-	if (fields.codings && (fields.lengths || head.connect || text[head.version + 7] == '0'))
-		return 400;
-	if (fields.codings)
-		return 411;
-	/* What follows a CONNECT is the tunnel's, whoever believes in a length. */
-	if (head.connect && head.body)
-		return 400;
-	*out = head;
-	return 0;
+	ret = check_fields(&head, &fields, text[head.version + 7] == '0');
+	if (!ret)
+		*out = head;
+	return ret;
 }
 
 /* Fields of one hop, and those that the rewriting sets. */

@@ -17,11 +17,11 @@
 int sl_socks_greeting(const uint8_t *data, size_t len, size_t *size)
 {
 	if (len && data[0] != VERSION)
-		return SL_SOCKS_NO_METHOD;
+		return SL_HEAD_SOCKS_VERSION;
 	if (len < 2 || len < 2 + (size_t)data[1])
 		return -EAGAIN;
 	if (!memchr(data + 2, NO_AUTHENTICATION, data[1]))
-		return SL_SOCKS_NO_METHOD;
+		return SL_HEAD_SOCKS_METHOD;
 	*size = 2 + (size_t)data[1];
 	return 0;
 }
@@ -44,8 +44,9 @@ static size_t address_size(uint8_t type, uint8_t first)
 static int read_host(char dst[SL_RELAY_HOST_MAX], uint8_t type, const uint8_t *data, size_t size)
 {
 	if (type == TYPE_NAME)
-		return sl_head_host(dst, (const char *)data + 1, size - 1, false) ? SL_SOCKS_FAILURE
-										  : 0;
+		return sl_head_host(dst, (const char *)data + 1, size - 1, false)
+			       ? SL_HEAD_SOCKS_HOST
+			       : 0;
 	inet_ntop(type == TYPE_V4 ? AF_INET : AF_INET6, data, dst, SL_RELAY_HOST_MAX);
 	return 0;
 }
@@ -56,11 +57,11 @@ int sl_socks_request(const uint8_t *data, size_t len, struct sl_socks_head *out)
 	int ret;
 
 	if ((len > 0 && data[0] != VERSION) || (len > 2 && data[2]))
-		return SL_SOCKS_FAILURE;
+		return SL_HEAD_SOCKS_REQUEST;
 	if (len > 1 && data[1] != CONNECT)
-		return SL_SOCKS_COMMAND;
+		return SL_HEAD_SOCKS_COMMAND;
 	if (len > 3 && !address_size(data[3], 0))
-		return SL_SOCKS_ADDRESS;
+		return SL_HEAD_SOCKS_ADDRESS;
 	/* The first byte of an address tells how long a name is. */
 	if (len <= BEFORE_ADDRESS)
 		return -EAGAIN;
@@ -73,5 +74,5 @@ int sl_socks_request(const uint8_t *data, size_t len, struct sl_socks_head *out)
 	size += BEFORE_ADDRESS;
 	out->port = (uint16_t)(data[size] << 8 | data[size + 1]);
 	out->size = size + 2;
-	return out->port ? 0 : SL_SOCKS_FAILURE;
+	return out->port ? 0 : SL_HEAD_SOCKS_PORT;
 }

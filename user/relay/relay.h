@@ -42,6 +42,7 @@
 
 #include "base/err.h"
 #include "policy/addr.h"
+#include "relay/head_fault.h"
 
 struct sl_relay;
 struct sl_relay_stream;
@@ -143,7 +144,8 @@ struct sl_relay_end {
 	uint64_t datagrams_sent; /* of flows */
 	uint64_t datagrams_received;
 	uint64_t duration_us; /* since it was accepted */
-	bool connected;       /* a dial succeeded; to: */
+	bool connected;       /* a dial succeeded */
+	/* To where, or which was the last to fail. */
 	struct sl_addr address;
 	uint16_t port; /* host order */
 };
@@ -152,6 +154,14 @@ struct sl_relay_ops {
 	void (*admit)(void *arg, struct sl_relay_stream *stream, const struct sl_relay_ask *ask);
 	void (*gone)(void *arg, struct sl_relay_stream *stream);
 	void (*ended)(void *arg, struct sl_relay_stream *stream, const struct sl_relay_end *end);
+	/*
+	 * May be NULL. No address connected: of *end cause, code, address and port. Before the
+	 * client is told, so that who hears of it from the client finds it known; ended() follows.
+	 */
+	void (*unreachable)(void *arg, struct sl_relay_stream *stream,
+			    const struct sl_relay_end *end);
+	/* May be NULL. What a client sent was no request; neither gone() nor ended() follows. */
+	void (*malformed)(void *arg, void *listener, enum sl_head_fault fault);
 	/* NULL where there are no UDP listeners. */
 	void (*flow_admit)(void *arg, struct sl_relay_flow *flow, const struct sl_relay_ask *ask);
 	void (*flow_gone)(void *arg, struct sl_relay_flow *flow);
@@ -230,8 +240,8 @@ void sl_relay_stats(const struct sl_relay *relay, struct sl_relay_stats *stats);
 int sl_relay_dial(struct sl_relay_stream *stream, const struct sl_relay_target *target);
 
 /*
- * A client of a proxy gets, with HTTP, a JSON document {"reason", "host", "port", "hint"};
- * others an RST. `reason` is one word, NULL: the refusal's own; `hint` may be NULL.
+ * A client of a proxy gets, with HTTP, a JSON document {"reason", "host", "port", "error",
+ * "hint"}, `error` being the errno of a dial, by name; others an RST. `reason` is one word, NULL: the refusal's own; `hint` may be NULL.
  */
 int sl_relay_refuse(struct sl_relay_stream *stream, enum sl_relay_refusal refusal,
 		    const char *reason, const char *hint);

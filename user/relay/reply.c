@@ -12,9 +12,9 @@
 #define HINT_MAX 512
 
 const struct sl_reply sl_reply_refusals[SL_RELAY_REFUSAL_MAX] = {
-	[SL_RELAY_DENIED] = { 403, SL_SOCKS_DENIED, "denied", NULL },
-	[SL_RELAY_UNRESOLVED] = { 502, SL_SOCKS_HOST, "unresolved", NULL },
-	[SL_RELAY_BUSY] = { 503, SL_SOCKS_FAILURE, "busy", NULL },
+	[SL_RELAY_DENIED] = { .status = 403, .code = SL_SOCKS_DENIED, .reason = "denied" },
+	[SL_RELAY_UNRESOLVED] = { .status = 502, .code = SL_SOCKS_HOST, .reason = "unresolved" },
+	[SL_RELAY_BUSY] = { .status = 503, .code = SL_SOCKS_FAILURE, .reason = "busy" },
 };
 
 static const struct {
@@ -25,6 +25,7 @@ static const struct {
 	{ 403, "Forbidden" },
 	{ 408, "Request Timeout" },
 	{ 411, "Length Required" },
+	{ 414, "URI Too Long" },
 	{ 431, "Request Header Fields Too Large" },
 	{ 501, "Not Implemented" },
 	{ 502, "Bad Gateway" },
@@ -59,6 +60,8 @@ static int make_document(const struct sl_reply *reply, const char *host, uint16_
 		ret = sl_json_add(json, "host", text_of(host, SL_RELAY_HOST_MAX));
 	if (!ret && host)
 		ret = sl_json_add(json, "port", json_object_new_int(port));
+	if (!ret && reply->error)
+		ret = sl_json_add(json, "error", text_of(reply->error, HINT_MAX));
 	if (!ret && reply->hint)
 		ret = sl_json_add(json, "hint", text_of(reply->hint, HINT_MAX));
 	if (ret)
@@ -103,19 +106,29 @@ struct sl_reply sl_reply_of_dial(int code)
 {
 	switch (code) {
 	case ETIMEDOUT:
-		return (struct sl_reply){ 504, SL_SOCKS_HOST, "timeout", NULL };
+		return (struct sl_reply){ .status = 504,
+					  .code = SL_SOCKS_HOST,
+					  .reason = "timeout" };
 	case ECONNREFUSED:
-		return (struct sl_reply){ 502, SL_SOCKS_REFUSED, "refused", NULL };
+		return (struct sl_reply){ .status = 502,
+					  .code = SL_SOCKS_REFUSED,
+					  .reason = "refused" };
 	case ENETUNREACH:
-		return (struct sl_reply){ 502, SL_SOCKS_NETWORK, "unreachable", NULL };
+		return (struct sl_reply){ .status = 502,
+					  .code = SL_SOCKS_NETWORK,
+					  .reason = "unreachable" };
 	case EHOSTUNREACH:
-		return (struct sl_reply){ 502, SL_SOCKS_HOST, "unreachable", NULL };
+		return (struct sl_reply){ .status = 502,
+					  .code = SL_SOCKS_HOST,
+					  .reason = "unreachable" };
 	case EMFILE:
 	case ENFILE:
 	case ENOMEM:
 	case ENOBUFS:
 		return sl_reply_refusals[SL_RELAY_BUSY];
 	default:
-		return (struct sl_reply){ 502, SL_SOCKS_FAILURE, "unreachable", NULL };
+		return (struct sl_reply){ .status = 502,
+					  .code = SL_SOCKS_FAILURE,
+					  .reason = "unreachable" };
 	}
 }

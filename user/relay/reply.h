@@ -12,14 +12,15 @@ struct sl_reply {
 	unsigned int status; /* of HTTP */
 	uint8_t code;        /* of SOCKS5 */
 	const char *reason;  /* one word, for programs */
+	const char *error;   /* of a dial: name of its errno; NULL: none */
 	const char *hint;    /* for people, NULL: none */
 };
 
 extern const struct sl_reply sl_reply_refusals[SL_RELAY_REFUSAL_MAX];
 
 /*
- * A whole HTTP answer with a JSON document {"reason", "host", "port", "hint"}; host is NULL
- * where none is known, and then neither it nor the port is told. The caller frees *out. -ENOMEM.
+ * A whole HTTP answer with a JSON document {"reason", "host", "port", "error", "hint"}; host is
+ * NULL where none is known, and then neither it nor the port is told. The caller frees *out. -ENOMEM.
  */
 int sl_reply_http(const struct sl_reply *reply, const char *host, uint16_t port, char **out);
 
