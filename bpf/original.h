@@ -7,6 +7,8 @@
 
 /* A socket whose call was led elsewhere: to the policy DNS, or to a proxy. */
 #define SOCK_LED (SL_SOCK_REDIRECTED | SL_SOCK_PROXIED)
+/* One that was meant for something else than its remote end. */
+#define SOCK_ELSEWHERE (SOCK_LED | SL_SOCK_ASKED)
 
 /* Of a pair, the end that has the family of `remote`. */
 static __always_inline struct sl_endpoint *
@@ -18,15 +20,15 @@ endpoint_for(struct sl_endpoint *v4, struct sl_endpoint *v6, const struct sl_end
 	return end->port_be ? end : NULL;
 }
 
-/* A socket that was led elsewhere, and is connected to where it asks now. */
+/* A socket that was meant for something else, and is connected to where it asks now. */
 static __always_inline void original_forget(struct sl_sock *rec)
 {
 	__u64 cookie = rec->cookie;
 	struct sl_sock_more *more;
 
-	if (!(rec->flags & SOCK_LED))
+	if (!(rec->flags & SOCK_ELSEWHERE))
 		return;
-	rec->flags &= ~SOCK_LED;
+	rec->flags &= ~SOCK_ELSEWHERE;
 	more = bpf_map_lookup_elem(&sock_more, &cookie);
 	if (more)
 		__builtin_memset(&more->original, 0, sizeof(more->original));

@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 /* Version of all layouts here; part of the pin path (/sys/fs/bpf/sluice/v<schema>). */
-#define SL_SCHEMA 4
+#define SL_SCHEMA 5
 
 /* Task comm as the kernel keeps it (TASK_COMM_LEN, include/linux/sched.h). */
 #define SL_COMM_LEN 16

@@ -81,7 +81,11 @@ enum sl_counter_class {
 	X(PACKET_CREATED, FLOW, "packet_created",                                                 \
 	  "of those created, records of AF_PACKET sockets")                                       \
 	X(PROC_LEFT, FAULT, "proc_left",                                                          \
-	  "members that left the cgroup: sockets they make elsewhere are not recorded")
+	  "members that left the cgroup: sockets they make elsewhere are not recorded")           \
+	X(RELAY_UNREACHABLE, FLOW, "relay_unreachable",                                           \
+	  "connections and flows that the relay could not make: see events `unreachable`")        \
+	X(PROXY_BAD_REQUEST, FLOW, "proxy_bad_request",                                           \
+	  "requests to the relay's explicit proxy that were malformed: their clients were told why")
 
 enum sl_counter {
 #define X(name, class, text, help) SL_COUNTER_##name,

@@ -24,7 +24,9 @@
 	X(ESTABLISHED, "established") \
 	X(ACCEPT, "accept")           \
 	X(CLOSE, "close")             \
-	X(DECISION, "decision")
+	X(DECISION, "decision")       \
+	X(REQUEST, "request")         \
+	X(UNREACHABLE, "unreachable")
 
 enum sl_event_kind {
 #define X(name, text) SL_EVENT_##name,
@@ -58,6 +60,10 @@ struct sl_event_process {
 /*
  * OPEN, CONNECT, SEND, LISTEN, ESTABLISHED, ACCEPT, CLOSE. Without SL_SOCK_MORE the record
  * ends before `more`.
+ *
+ * REQUEST: a relay's explicit proxy was asked for `more.original` (its address is zero where it
+ * was asked for a name). UNREACHABLE: a relay could not make the connection for which the socket
+ * is: `sock.remote` is what was dialled, with `sock.error`, `more.original` what was asked for.
  */
 struct sl_event_sock {
 	struct sl_event head;
@@ -65,6 +71,16 @@ struct sl_event_sock {
 	struct sl_sock_more more;
 };
 #define SL_EVENT_SOCK_MIN offsetof(struct sl_event_sock, more)
+
+/* What user space gives program on_relayed: what has become of a client of a relay. */
+struct sl_relayed {
+	struct sl_sock sock; /* as it is told; without one only `counter` counts */
+	struct sl_sock_more more;
+	__u32 sandbox;
+	__u32 kind;    /* enum sl_event_kind: REQUEST, which is noted in the record; UNREACHABLE */
+	__u32 counter; /* enum sl_counter, goes up by one; SL_COUNTER_MAX: none does */
+	__u32 pad;
+};
 
 /* DECISION. */
 struct sl_event_decision {

@@ -48,6 +48,7 @@ enum sl_sock_flag {
 	SL_SOCK_REDIRECTED = 1 << 18,  /* the policy DNS has it; `original` is what was asked */
 	SL_SOCK_OPENER_LOST = 1 << 17, /* it is another than `owner`, and there was no room */
 	SL_SOCK_PROXIED = 1 << 19,     /* the proxy has it; `original` is what was allowed */
+	SL_SOCK_ASKED = 1 << 20,       /* it asked a relay's explicit proxy for `original` */
 };
 
 /* Whose record is in the socket's own storage while it is open. */
@@ -110,7 +111,7 @@ struct sl_sock {
 	__u32 peers;                    /* distinct remotes seen, counting at least */
 	__u32 ifindex;                  /* AF_PACKET */
 	__u32 policy;         /* id of the policy that allowed its remote end; 0: none had to */
-	__u32 name;           /* id of the name that `remote` was looked up by; 0: not known */
+	__u32 name;           /* id of the name that it was meant for; 0: not known */
 	__u64 allowed;        /* hash of the datagram that was allowed last (bpf/call.h); 0: none */
 	struct sl_owner peer; /* owner of the other end, valid with SL_SOCK_PEER_KNOWN only */
 };
@@ -124,7 +125,7 @@ struct sl_sock {
 struct sl_sock_more {
 	struct sl_owner opener;      /* who created it, when another process owns it */
 	struct sl_owner user;        /* whom a hook last saw use it, with SL_SOCK_INHERITED */
-	struct sl_endpoint original; /* as the application asked, before a redirect */
+	struct sl_endpoint original; /* as the application asked: a redirect, or a proxy */
 	__u32 pad;
 };
 

@@ -81,8 +81,9 @@ struct run {
 	const struct run_options *options;
 	struct sl_cli *cli;
 	struct sl_run_world world;
-	struct sl_summary *summary; /* and denied: NULL with --quiet */
+	struct sl_summary *summary; /* and the next two: NULL with --quiet */
 	struct sl_denied *denied;
+	struct sl_unreached *unreached;
 	struct sl_event_stream *stream;
 	char *policy;               /* its text; NULL: none */
 	struct sl_run_agent *agent; /* NULL: without */
@@ -158,6 +159,7 @@ static void take_event(const struct sl_view_event *event, void *arg)
 
 	sl_summary_add(event, run->summary);
 	sl_denied_add(run->denied, event);
+	sl_unreached_add(run->unreached, event);
 }
 
 static bool enforces(const struct run *run)
@@ -203,7 +205,8 @@ static int start_stream(struct run *run)
 	if (run->agent)
 		so.sandbox = run->world.sandbox;
 	if (!run->json && !run->options->watch)
-		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE) | SL_EVENT_BIT(SL_EVENT_DECISION);
+		so.kinds = SL_EVENT_BIT(SL_EVENT_CLOSE) | SL_EVENT_BIT(SL_EVENT_DECISION) |
+			   SL_EVENT_BIT(SL_EVENT_UNREACHABLE);
 	rc = sl_event_stream_new(&run->stream, &ops, &so);
 	return rc ? sl_err_sys(&run->cli->err, -rc, "can't follow events") : start_ring(run);
 }
@@ -334,6 +337,7 @@ static void run_free(struct run *run)
 	sl_event_stream_free(&run->stream);
 	sl_summary_free(&run->summary);
 	sl_denied_free(&run->denied);
+	sl_unreached_free(&run->unreached);
 	sl_mediate_free(&run->mediate);
 	sl_reach_free(&run->reach);
 	sl_enforce_free(&run->enforce);
@@ -351,6 +355,7 @@ static int print_report(struct run *run, int status)
 		.shared = run->agent != NULL,
 		.summary = run->summary,
 		.denied = run->denied,
+		.unreached = run->unreached,
 		.status = status,
 	};
 	/* stdout is the command's. */
@@ -431,6 +436,8 @@ static int run_command(struct sl_cli *cli, const void *values, int argc, char **
 	if (!rc && !cli->quiet)
 		rc = sl_denied_new(&run.denied, run.enforce ? sl_enforce_advise : NULL,
 				   run.enforce);
+	if (!rc && !cli->quiet)
+		rc = sl_unreached_new(&run.unreached);
 	if (rc) {
 		run_free(&run);
 		return cli->err.code ? rc : sl_err_sys(&cli->err, -rc, "can't start");

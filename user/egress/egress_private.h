@@ -11,6 +11,7 @@
  *	passage.c	one stream or flow on its way through it
  *	head.c		who it is, for proxies
  *	tell.c		decisions
+ *	account.c	what clients of the relay asked, and what could not be made
  *
  * Locks: `lock` is over policies, leases and the pool; the compiled policy's own (sl_apply_lock)
  * is taken inside of it. What a loop has is its thread's.
@@ -122,6 +123,11 @@ int sl_egress_resume(struct sl_egress *egress);
 
 struct sl_dns_ops sl_egress_dns_ops(const struct sl_egress *egress);
 extern const struct sl_relay_ops sl_egress_relay_ops;
+
+/* --- account.c --- */
+
+/* What was sent to the explicit proxy was no request. */
+void sl_egress_malformed(struct sl_egress *egress, enum sl_head_fault fault);
 
 /* --- tell.c --- */
 

@@ -2,11 +2,13 @@
 #include "egress/passage.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/sockaddr.h"
+#include "egress/unreachable.h"
 
 /* What a verdict was given on. */
 struct verdict {
@@ -69,15 +71,43 @@ static void tell(struct sl_passage *passage, const struct sl_addr *addr,
 		       verdict->policy_id);
 }
 
-static void refuse(struct sl_passage *passage, enum sl_relay_refusal refusal, const char *reason)
+/* A line that works as it stands, wherever the set is. */
+static void hint_decision(char *dst, size_t size, const struct sl_egress *egress)
 {
-	static const char hint[] = "the decision is in `sluice decision list`, with what to add";
+	char command[64], line[PATH_MAX];
 
+	snprintf(command, sizeof(command), "decision list --sandbox %u", egress->sandbox);
+	sl_set_command(line, sizeof(line), sl_set_dir(egress->set), command);
+	snprintf(dst, size, "the decision is in `%s`", line);
+}
+
+static void refuse_with(struct sl_passage *passage, enum sl_relay_refusal refusal,
+			const char *reason, const char *hint)
+{
+	sl_passage_asked(passage);
 	if (passage->flow)
 		(void)sl_relay_flow_refuse(passage->flow);
 	else
-		(void)sl_relay_refuse(passage->stream, refusal, reason,
-				      refusal == SL_RELAY_DENIED ? hint : NULL);
+		(void)sl_relay_refuse(passage->stream, refusal, reason, hint);
+}
+
+void sl_passage_refuse(struct sl_passage *passage, enum sl_relay_refusal refusal,
+		       const char *reason)
+{
+	char hint[PATH_MAX + 128] = "";
+
+	if (refusal == SL_RELAY_DENIED)
+		hint_decision(hint, sizeof(hint), passage->loop->egress);
+	refuse_with(passage, refusal, reason, hint[0] ? hint : NULL);
+}
+
+/* The name has no address to go to. */
+static void unresolved(struct sl_passage *passage, int code)
+{
+	const struct sl_addr none = { { 0 } };
+
+	sl_passage_unreachable(passage, &none, passage->port, code);
+	refuse_with(passage, SL_RELAY_UNRESOLVED, NULL, sl_unreachable_text(code, true));
 }
 
 /* Dials what the verdict has left, or the proxy that it is to be handed to. */
@@ -134,18 +164,20 @@ static void decide(struct sl_passage *passage, const struct sl_addr *addresses, 
 	if (count && (!passage->target_count || verdict.decision.verdict == SL_VERDICT_AUDIT))
 		tell(passage, &addresses[count - 1], &verdict);
 	if (!passage->target_count) {
-		refuse(passage, SL_RELAY_DENIED, sl_reason_name(verdict.decision.reason));
+		sl_passage_refuse(passage, SL_RELAY_DENIED,
+				  sl_reason_name(verdict.decision.reason));
 		return;
 	}
 	/* The policy was loaded for somebody who inspects; if nobody does, it is not weaker. */
 	if (inspect && !passage->loop->egress->inspector.ss_family) {
-		refuse(passage, SL_RELAY_DENIED, "inspection");
+		sl_passage_refuse(passage, SL_RELAY_DENIED, "inspection");
 		return;
 	}
+	sl_passage_asked(passage);
 	rc = dial(passage, inspect);
 	if (rc) {
 		sl_log_error("a stream could not be dialled: %s", strerror(-rc));
-		refuse(passage, SL_RELAY_BUSY, NULL);
+		sl_passage_refuse(passage, SL_RELAY_BUSY, NULL);
 	}
 }
 
@@ -155,8 +187,7 @@ static void resolved(void *arg, int error, const struct sl_addr *addresses, size
 
 	passage->request = NULL;
 	if (error) {
-		atomic_fetch_add(&passage->loop->egress->dial_failed, 1);
-		refuse(passage, SL_RELAY_UNRESOLVED, NULL);
+		unresolved(passage, -error);
 		return;
 	}
 	decide(passage, addresses, count);
@@ -181,6 +212,7 @@ static bool name_may_be_asked(struct sl_passage *passage)
 	pthread_mutex_unlock(&egress->lock);
 	if (sl_guard_read(egress->set, egress->sandbox, &guard))
 		return false;
+	passage->named = named;
 	if (named)
 		verdict.decision =
 			(struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, SL_RULE_NONE };
@@ -200,13 +232,15 @@ void sl_passage_go(struct sl_passage *passage)
 		return;
 	}
 	if (!name_may_be_asked(passage)) {
-		refuse(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_ENDPOINT));
+		sl_passage_refuse(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_ENDPOINT));
 		return;
 	}
 	rc = sl_resolver_addresses(passage->loop->resolver, passage->name, resolved, passage,
 				   &passage->request);
-	if (rc)
-		refuse(passage, rc == -EINVAL ? SL_RELAY_UNRESOLVED : SL_RELAY_BUSY, NULL);
+	if (rc == -EINVAL)
+		unresolved(passage, ENOENT);
+	else if (rc)
+		sl_passage_refuse(passage, SL_RELAY_BUSY, NULL);
 }
 
 bool sl_passage_may_stay(struct sl_passage *passage)

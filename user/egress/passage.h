@@ -19,6 +19,9 @@ struct sl_passage {
 	char name[SL_LEASE_NAME]; /* "": it asks for an address */
 	struct sl_addr addr;      /* that it asks for; with a name: the synthetic one, or none */
 	bool has_addr;            /* addr is an address to dial */
+	bool explicit;            /* asked of the explicit proxy */
+	bool asked;               /* and that was told */
+	bool named;               /* a rule has the name, or it was leased */
 	enum sl_transport transport;
 	uint16_t port; /* host order */
 	struct sl_addr targets[SL_RELAY_ADDRESSES_MAX];
@@ -30,6 +33,21 @@ void sl_passage_go(struct sl_passage *passage);
 /* Whether the policy in force still lets it be; told if not. */
 bool sl_passage_may_stay(struct sl_passage *passage);
 void sl_passage_free(struct sl_passage *passage);
+/* Refuses it; `reason` is one word, NULL: the refusal's own. */
+void sl_passage_refuse(struct sl_passage *passage, enum sl_relay_refusal refusal,
+		       const char *reason);
+
+/* --- account.c --- */
+
+/*
+ * What an explicit proxy was asked for: an event, and from now on in the client's record. Once
+ * it is decided, since a name that no rule has is kept among those; nothing for others.
+ */
+void sl_passage_asked(struct sl_passage *passage);
+
+/* It could not be made: `code` is errno of the dial, or of the look-up, whose address is none. */
+void sl_passage_unreachable(struct sl_passage *passage, const struct sl_addr *addr, uint16_t port,
+			    int code);
 
 /* --- head.c --- */
 

@@ -61,32 +61,40 @@ static bool take_destination(struct sl_passage *passage, const struct sl_relay_a
 	if (passage->name[0])
 		return true;
 	passage->has_addr = !sl_pool_has(egress->pool, &passage->addr);
-	(void)sl_egress_name(egress, &passage->addr, &client, passage->name);
+	passage->named = sl_egress_name(egress, &passage->addr, &client, passage->name);
 	/* A synthetic address that stands for no name leads nowhere. */
 	return passage->has_addr || passage->name[0];
 }
 
-/* NULL: it was refused. */
-static struct sl_passage *begin(struct sl_egress_loop *loop, const struct sl_relay_ask *ask)
+/* Who is asking: nobody, or another sandbox', is a stranger. */
+static int find_client(struct sl_passage *passage, const struct sl_relay_ask *ask)
 {
-	struct sl_egress *egress = loop->egress;
-	struct sl_passage *passage = calloc(1, sizeof(*passage));
+	struct sl_egress *egress = passage->loop->egress;
 	struct sl_endpoint from = { 0 };
 	int rc;
+
+	(void)sl_sockaddr_endpoint(&from, &ask->client);
+	rc = passage->transport == SL_TRANSPORT_UDP
+		     ? sl_sock_by_datagram(egress->set, egress->netns_cookie, IPPROTO_UDP,
+					   from.port_be, &passage->client)
+		     : sl_sock_client(egress->set, ask->fd, &passage->client);
+	return rc ?: passage->client.owner.sandbox == egress->sandbox ? 0 : -ENOENT;
+}
+
+/* NULL: a stranger's, or no memory. */
+static struct sl_passage *begin(struct sl_egress_loop *loop, const struct sl_relay_ask *ask)
+{
+	struct sl_passage *passage = calloc(1, sizeof(*passage));
 
 	if (!passage)
 		return NULL;
 	passage->loop = loop;
 	passage->source = ask->client;
 	passage->original = ask->original;
+	passage->explicit = ask->host;
 	passage->transport = ask->way == SL_RELAY_WAY_UDP ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP;
-	(void)sl_sockaddr_endpoint(&from, &ask->client);
-	rc = passage->transport == SL_TRANSPORT_UDP
-		     ? sl_sock_by_datagram(egress->set, egress->netns_cookie, IPPROTO_UDP,
-					   from.port_be, &passage->client)
-		     : sl_sock_client(egress->set, ask->fd, &passage->client);
-	if (rc || passage->client.owner.sandbox != egress->sandbox) {
-		stranger(egress, passage->transport);
+	if (find_client(passage, ask)) {
+		stranger(loop->egress, passage->transport);
 		free(passage);
 		return NULL;
 	}
@@ -104,6 +112,15 @@ static void unmapped(struct sl_passage *passage)
 	sl_egress_tell(passage->loop->egress, &passage->client,
 		       passage->transport == SL_TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, &remote,
 		       NULL, &decision, passage->loop->egress->now.id);
+	sl_passage_refuse(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_UNMAPPED_NAME));
+}
+
+static void set_off(struct sl_passage *passage, const struct sl_relay_ask *ask)
+{
+	if (take_destination(passage, ask))
+		sl_passage_go(passage);
+	else
+		unmapped(passage);
 }
 
 static void admit(void *arg, struct sl_relay_stream *stream, const struct sl_relay_ask *ask)
@@ -119,36 +136,7 @@ static void admit(void *arg, struct sl_relay_stream *stream, const struct sl_rel
 	atomic_fetch_add(&loop->egress->streams, 1);
 	passage->stream = stream;
 	sl_relay_set(stream, passage);
-	if (take_destination(passage, ask)) {
-		sl_passage_go(passage);
-		return;
-	}
-	unmapped(passage);
-	(void)sl_relay_refuse(stream, SL_RELAY_DENIED, sl_reason_name(SL_REASON_UNMAPPED_NAME),
-			      NULL);
-}
-
-static void stream_over(struct sl_relay_stream *stream)
-{
-	struct sl_passage *passage = sl_relay_get(stream);
-
-	if (passage)
-		sl_passage_free(passage);
-}
-
-static void gone(void *arg, struct sl_relay_stream *stream)
-{
-	(void)arg;
-	stream_over(stream);
-}
-
-static void ended(void *arg, struct sl_relay_stream *stream, const struct sl_relay_end *end)
-{
-	struct sl_egress_loop *loop = arg;
-
-	if (end->cause == SL_RELAY_CAUSE_DIAL)
-		atomic_fetch_add(&loop->egress->dial_failed, 1);
-	stream_over(stream);
+	set_off(passage, ask);
 }
 
 static void flow_admit(void *arg, struct sl_relay_flow *flow, const struct sl_relay_ask *ask)
@@ -163,39 +151,65 @@ static void flow_admit(void *arg, struct sl_relay_flow *flow, const struct sl_re
 	atomic_fetch_add(&loop->egress->flows, 1);
 	passage->flow = flow;
 	sl_relay_flow_set(flow, passage);
-	if (take_destination(passage, ask)) {
-		sl_passage_go(passage);
-		return;
-	}
-	unmapped(passage);
-	(void)sl_relay_flow_refuse(flow);
+	set_off(passage, ask);
 }
 
-static void flow_over(struct sl_relay_flow *flow)
+/* NULL: a stranger's. */
+static void over(struct sl_passage *passage)
 {
-	struct sl_passage *passage = sl_relay_flow_get(flow);
-
 	if (passage)
 		sl_passage_free(passage);
+}
+
+static void gone(void *arg, struct sl_relay_stream *stream)
+{
+	(void)arg;
+	over(sl_relay_get(stream));
+}
+
+static void ended(void *arg, struct sl_relay_stream *stream, const struct sl_relay_end *end)
+{
+	(void)arg;
+	(void)end;
+	over(sl_relay_get(stream));
+}
+
+static void unreachable(void *arg, struct sl_relay_stream *stream, const struct sl_relay_end *end)
+{
+	(void)arg;
+	sl_passage_unreachable(sl_relay_get(stream), &end->address, end->port, end->code);
+}
+
+static void malformed(void *arg, void *listener, enum sl_head_fault fault)
+{
+	struct sl_egress_loop *loop = arg;
+
+	(void)listener;
+	sl_egress_malformed(loop->egress, fault);
 }
 
 static void flow_gone(void *arg, struct sl_relay_flow *flow)
 {
 	(void)arg;
-	flow_over(flow);
+	over(sl_relay_flow_get(flow));
 }
 
 static void flow_ended(void *arg, struct sl_relay_flow *flow, const struct sl_relay_end *end)
 {
+	struct sl_passage *passage = sl_relay_flow_get(flow);
+
 	(void)arg;
-	(void)end;
-	flow_over(flow);
+	if (passage && !end->connected && end->code)
+		sl_passage_unreachable(passage, &end->address, end->port, end->code);
+	over(passage);
 }
 
 const struct sl_relay_ops sl_egress_relay_ops = {
 	.admit = admit,
 	.gone = gone,
 	.ended = ended,
+	.unreachable = unreachable,
+	.malformed = malformed,
 	.flow_admit = flow_admit,
 	.flow_gone = flow_gone,
 	.flow_ended = flow_ended,

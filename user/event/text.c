@@ -105,6 +105,8 @@ static void add_sock(struct text *text, const struct sl_view_event *view, enum d
 	}
 	if (view->kind == SL_EVENT_CLOSE)
 		add_close(text, sock, detail);
+	if (view->kind == SL_EVENT_UNREACHABLE)
+		add(text, " %s", sock->error);
 	if (sock->peer.pid && view->kind == SL_EVENT_ACCEPT)
 		add(text, " of [%u]", sock->peer.pid);
 }

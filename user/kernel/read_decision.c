@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Map `decisions`: what was denied, or would have been, by kind; and telling one more. */
+/* Map `decisions`: what was denied, or would have been, by kind; and telling what is known here. */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -105,12 +105,13 @@ int sl_decision_rule(struct sl_set *set, const struct sl_decision_record *decisi
 	return rc;
 }
 
-int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused)
+/* Runs a program of the set on what it is given. */
+static int run_program(const struct sl_set *set, const char *name, void *ctx, __u32 size)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = refused, .ctx_size_in = sizeof(*refused));
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = ctx, .ctx_size_in = size);
 	_cleanup_fd_ int fd = -1;
 	char path[PATH_MAX];
-	int rc = sl_set_path(path, set->dir, SL_SET_PROGS, SL_PROG_REFUSED);
+	int rc = sl_set_path(path, set->dir, SL_SET_PROGS, name);
 
 	if (rc)
 		return rc;
@@ -118,4 +119,14 @@ int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused)
 	if (fd < 0)
 		return -errno;
 	return bpf_prog_test_run_opts(fd, &opts) ? -errno : 0;
+}
+
+int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused)
+{
+	return run_program(set, SL_PROG_REFUSED, refused, sizeof(*refused));
+}
+
+int sl_relayed_tell(const struct sl_set *set, struct sl_relayed *relayed)
+{
+	return run_program(set, SL_PROG_RELAYED, relayed, sizeof(*relayed));
 }

@@ -172,6 +172,15 @@ int sl_set_map_fd(const struct sl_set *set, enum sl_map map)
 	return set->maps[map];
 }
 
+const char *sl_set_command(char *dst, size_t size, const char *dir, const char *command)
+{
+	if (strcmp(dir, SL_SET_DEFAULT))
+		snprintf(dst, size, "sluice --set %s %s", dir, command);
+	else
+		snprintf(dst, size, "sluice %s", command);
+	return dst;
+}
+
 const char *sl_set_dir(const struct sl_set *set)
 {
 	return set->dir;

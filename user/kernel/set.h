@@ -27,6 +27,7 @@
 
 #include <sluice/counter.h>
 #include <sluice/dns.h>
+#include <sluice/event.h>
 #include <sluice/exe.h>
 #include <sluice/guard.h>
 #include <sluice/iter.h>
@@ -147,6 +148,9 @@ int sl_map_delete_rows(int fd, bool of_value, size_t offset, __u32 id);
 long long sl_map_count_rows(int fd);
 
 const char *sl_set_dir(const struct sl_set *set);
+
+/* "sluice COMMAND" for people, as a line that works with the set at `dir`. Returns dst. */
+const char *sl_set_command(char *dst, size_t size, const char *dir, const char *command);
 
 /* The hash of a path as the set's programs make it (sl_exe_key.path_hash). */
 __u64 sl_set_path_hash(const struct sl_set *set, const char *path);
@@ -283,6 +287,9 @@ int sl_decision_rule(struct sl_set *set, const struct sl_decision_record *decisi
 
 /* Counts and tells a denial that no hook has seen, as the hooks do. 0 or -errno. */
 int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused);
+
+/* Counts and tells what has become of a relay's client (sluice/event.h). 0 or -errno. */
+int sl_relayed_tell(const struct sl_set *set, struct sl_relayed *relayed);
 
 /* Ends the rows of a sandbox that is detached. */
 int sl_decisions_forget(struct sl_set *set, unsigned int sandbox);

@@ -207,6 +207,7 @@ static int pin_programs(struct sluice_bpf *skel, const char *dir)
 {
 	int rc = pin_program(skel, dir, SL_PROG_REFUSED);
 
+	rc = rc ?: pin_program(skel, dir, SL_PROG_RELAYED);
 	rc = rc ?: pin_program(skel, dir, SL_PROG_PROXY);
 	for (unsigned int i = 0; !rc && i < sl_cgroup_prog_count; i++)
 		rc = pin_program(skel, dir, sl_cgroup_progs[i].name);

@@ -49,8 +49,9 @@ struct sl_tracepoint {
 extern const struct sl_tracepoint sl_tracepoints[];
 extern const unsigned int sl_tracepoint_count;
 
-/* The program that user space runs to tell a denial. */
+/* Programs that user space runs to tell a denial, and of a relay's client. */
 #define SL_PROG_REFUSED "on_refused"
+#define SL_PROG_RELAYED "on_relayed"
 
 /* The one that answers a transparent proxy (kernel/proxy.h). */
 #define SL_PROG_PROXY "on_proxy_getsockopt"

@@ -225,8 +225,6 @@ void sl_run_agent_egress(struct sl_run_agent *a, struct sl_egress_stats *out)
 			out->unleased = json_object_get_uint64(value);
 		if (json_object_object_get_ex(egress, "strangers", &value))
 			out->strangers = json_object_get_uint64(value);
-		if (json_object_object_get_ex(egress, "dial_failed", &value))
-			out->dial_failed = json_object_get_uint64(value);
 	}
 	json_object_put(json);
 }

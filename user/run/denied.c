@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "run/denied.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "base/htab.h"
 #include "base/log.h"
 #include "policy/decide.h"
+#include "run/target.h"
 
 struct key {
 	struct sl_endpoint remote;
@@ -25,7 +25,7 @@ struct key {
 struct row {
 	char exe[256];
 	char proto[16];
-	char to[SL_NAME_MAX + SL_FORMAT_MAX + 4];
+	char to[SL_TARGET_MAX];
 	char rule[SL_ESCAPE_MAX(128)];
 	const char *verdict;
 	const char *reason;
@@ -102,29 +102,10 @@ static void key_of(struct key *key, const struct sl_view_event *event)
 		snprintf(key->name, sizeof(key->name), "%s", decision->name);
 }
 
-/* The relay was asked for a name by its text: nobody has looked it up. */
-static bool no_address(const struct sl_endpoint *end)
-{
-	const struct sl_endpoint none = { .port_be = end->port_be };
-
-	return !memcmp(end->addr_be, none.addr_be, sizeof(none.addr_be));
-}
-
-/* "example.org (192.0.2.1:443)" */
 static void fill_to(struct row *row, const struct sl_view_decision *decision)
 {
-	char address[SL_FORMAT_MAX] = "";
-
-	if (!sl_view_endpoint_empty(&decision->remote))
-		sl_format_endpoint(address, sizeof(address), &decision->remote);
-	if (decision->name && *address && no_address(&decision->remote))
-		snprintf(row->to, sizeof(row->to), "%s:%u", decision->name,
-			 ntohs(decision->remote.port_be));
-	else if (decision->name && *address)
-		snprintf(row->to, sizeof(row->to), "%s (%s)", decision->name, address);
-	else if (decision->name || *address)
-		snprintf(row->to, sizeof(row->to), "%s", decision->name ?: address);
-	else if (decision->family)
+	sl_target_text(row->to, sizeof(row->to), decision->name, &decision->remote);
+	if (!row->to[0] && decision->family)
 		snprintf(row->to, sizeof(row->to), "family %s", decision->family);
 }
 

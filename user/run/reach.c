@@ -298,7 +298,4 @@ void sl_reach_tell(const struct sl_egress_stats *stats)
 	if (stats->strangers)
 		sl_log_notice("%llu queries or connections came from nobody known, and got nothing",
 			      (unsigned long long)stats->strangers);
-	if (stats->dial_failed)
-		sl_log_notice("%llu connections could not be made by the relay",
-			      (unsigned long long)stats->dial_failed);
 }

@@ -22,6 +22,17 @@ static void warn(const struct sl_array *faults, uint64_t dropped)
 			       (unsigned long long)dropped);
 }
 
+/* Their clients' affair, which got a sentence each: one line. */
+static void tell_bad_requests(const struct sl_counters *counted)
+{
+	unsigned long long n = counted->n[SL_COUNTER_PROXY_BAD_REQUEST];
+
+	if (n)
+		sl_log_notice("%llu request%s to the proxy in the sandbox %s malformed; the answer "
+			      "to each says why",
+			      n, n == 1 ? "" : "s", n == 1 ? "was" : "were");
+}
+
 static const struct sl_field fault_fields[] = {
 	SL_FIELD_TEXT(struct sl_live_fault, counter, NULL),
 	SL_FIELD_UINT(struct sl_live_fault, value, NULL),
@@ -42,9 +53,14 @@ static int fill_document(struct json_object *document, const struct sl_run_repor
 	rc = rc ? rc : sl_json_add(document, "summary", part);
 	rc = rc ? rc : sl_denied_json(&part, report->denied, counted);
 	rc = rc ? rc : sl_json_add(document, "decisions", part);
+	rc = rc ? rc : sl_unreached_json(&part, report->unreached, counted);
+	rc = rc ? rc : sl_json_add(document, "unreachable", part);
 	/* Without the counters it is not known whether there were any. */
 	if (!rc && !counted)
 		return json_object_object_add(document, "faults", NULL) ? -ENOMEM : 0;
+	rc = rc ? rc
+		: sl_json_add(document, "bad_requests",
+			      json_object_new_uint64(counted->n[SL_COUNTER_PROXY_BAD_REQUEST]));
 	rc = rc ? rc : sl_records_json(&part, fault_fields, &records);
 	rc = rc ? rc : sl_json_add(document, "faults", part);
 	return rc ? rc : sl_json_add(document, "dropped", json_object_new_uint64(report->dropped));
@@ -76,6 +92,9 @@ int sl_run_report_print(const struct sl_run_report *report, const struct sl_outp
 		sl_summary_print(report->summary, counted.event_lost[SL_EVENT_CLOSE], output->file);
 	if (!printed)
 		printed = sl_denied_print(report->denied, rc ? NULL : &counted, output->file);
+	if (!printed)
+		printed = sl_unreached_print(report->unreached, rc ? NULL : &counted, output->file);
+	tell_bad_requests(&counted);
 	warn(&faults, report->dropped);
 	if (rc)
 		sl_log_warning("whether events were lost is not known: reading the counters: %s",

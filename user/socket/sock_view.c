@@ -233,6 +233,7 @@ static void fill_error(struct sl_view_sock *view, int error)
 {
 	const char *name = error > 0 ? strerrorname_np(error) : NULL;
 
+	view->error_code = error;
 	if (name)
 		snprintf(view->error, sizeof(view->error), "%s", name);
 	else if (error)

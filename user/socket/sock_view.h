@@ -74,10 +74,11 @@ struct sl_view_sock {
 	enum sl_view_direction direction;
 	enum sl_view_state state;
 	char error[24]; /* "ECONNREFUSED", "" for none */
+	int error_code; /* as a number */
 	struct sl_endpoint local;
 	struct sl_endpoint remote;
 	struct sl_endpoint original;
-	const char *name; /* that the remote address was looked up by; NULL: none known */
+	const char *name; /* by which it was looked up, or a proxy asked; NULL: none known */
 	__u64 bytes_sent;
 	__u64 bytes_acked;
 	__u64 bytes_received;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "run/target.h"
+
+#include <arpa/inet.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "socket/sock_view.h"
+
+/* A relay was asked for a name by its text: nobody has looked it up. */
+static bool no_address(const struct sl_endpoint *end)
+{
+	const struct sl_endpoint none = { .port_be = end->port_be };
+
+	return !memcmp(end->addr_be, none.addr_be, sizeof(none.addr_be));
+}
+
+const char *sl_target_text(char *dst, size_t size, const char *name, const struct sl_endpoint *end)
+{
+	char address[SL_FORMAT_MAX] = "";
+
+	if (!sl_view_endpoint_empty(end))
+		sl_format_endpoint(address, sizeof(address), end);
+	if (name && *address && no_address(end))
+		snprintf(dst, size, "%s:%u", name, ntohs(end->port_be));
+	else if (name && *address)
+		snprintf(dst, size, "%s (%s)", name, address);
+	else
+		snprintf(dst, size, "%s", name ?: address);
+	return dst;
+}
