@@ -186,6 +186,9 @@ static __always_inline int remote_verdict(struct bpf_sock_addr *ctx, struct sl_s
 	    !(own = call_own_loopback(ctx, remote, guard, sandbox, udp)))
 		verdict_rules(&v, remote);
 	found->name = remote_name(guard, sandbox, who, remote);
+	if (v.reason == SL_REASON_ENDPOINT && (guard->flags & SL_GUARD_SYNTHETIC) && !found->name &&
+	    endpoint_synthetic(remote))
+		v.reason = SL_REASON_UNMAPPED_NAME;
 	if ((guard->flags & SL_GUARD_PROXY) && !udp && !own && v.reason == SL_REASON_NONE) {
 		found->proxy = proxy_takes(rec, sandbox, remote);
 		if (!found->proxy)

@@ -55,9 +55,11 @@ enum sl_guard_flag {
 	SL_GUARD_DNS = 1 << 5,       /* calls to port 53 go to the policy DNS */
 	SL_GUARD_DATAGRAMS = 1 << 6, /* who sends a datagram is published */
 	SL_GUARD_PROXY = 1 << 7,     /* TCP connections go to the proxy */
+	SL_GUARD_SYNTHETIC = 1 << 8, /* names have addresses that no host has (sluice/dns.h) */
 };
 /* Not a policy's: a load leaves them as they are. */
-#define SL_GUARD_LASTING (SL_GUARD_NAMES | SL_GUARD_DNS | SL_GUARD_DATAGRAMS | SL_GUARD_PROXY)
+#define SL_GUARD_LASTING \
+	(SL_GUARD_NAMES | SL_GUARD_DNS | SL_GUARD_DATAGRAMS | SL_GUARD_PROXY | SL_GUARD_SYNTHETIC)
 
 /* Value of array `guards`, by sandbox id. All zero: observe. */
 struct sl_guard {

@@ -201,3 +201,48 @@ Test(reach_relay, leaves_nothing)
 	expect_gone(false);
 	expect_gone(true);
 }
+
+static void expect_unmapped(void)
+{
+	struct json_object *event = reach_event("decision", "remote.addr", "198.18.7.7");
+
+	cr_expect_not_null(event, "no decision on an address of no name");
+	cr_expect_str_eq(json_text(event, "reason"), "unmapped-name");
+	cr_expect_str_eq(json_text(event, "proto"), "tcp");
+	json_object_put(event);
+}
+
+/* A relay's own addresses are names': one that stands for none is no destination. */
+Test(reach_relay, addresses_of_no_name)
+{
+	static const char script[] =
+		"curl -sS -m 20 http://198.18.7.7:8080/ 2>/dev/null || echo none\n"
+		"curl -sS -m 20 http://one.reach.test:9999/ 2>/dev/null\n";
+	static const char wide[] = "  web:\n"
+				   "    endpoints: [{ cidr: 198.18.0.0/16, port: 8080 }]\n"
+				   "    binaries: [{ path: /usr/bin/curl }]\n";
+	struct json_object *event;
+	struct cli cli;
+
+	reach_policy(everybody);
+	reach_run(&cli, REACH_RELAY, script);
+	reach_expect(&cli, "none");
+	expect_unmapped();
+	cr_expect_null(strstr(cli.err, "cidr: \"198.18"), "%s", cli.err);
+	/* That of a name is one, whatever the port. */
+	event = reach_event("decision", "name", "one.reach.test");
+	cr_expect_not_null(event, "%s", cli.err);
+	cr_expect_str_eq(json_text(event, "reason"), "endpoint");
+	json_object_put(event);
+	cli_free(&cli);
+	/* A rule for them, too, which is told. */
+	reach_policy(wide);
+	reach_run(&cli, REACH_RELAY, script);
+	reach_expect(&cli, "none");
+	expect_unmapped();
+	cr_expect_not_null(strstr(cli.err, "'198.18.0.0/16' lies in 198.18.0.0/15"), "%s", cli.err);
+	cli_free(&cli);
+	reach_run(&cli, REACH_DIRECT, "true");
+	cr_expect_null(strstr(cli.err, "198.18.0.0/15"), "%s", cli.err);
+	cli_free(&cli);
+}

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <sluice/dns.h>
+
 #include "base/intern.h"
 
-#define V4_BASE 0xc6120000 /* 198.18.0.0/15 */
-#define V4_MASK 0xfffe0000
+#define V4_BASE SL_SYNTHETIC_V4
+#define V4_MASK (~0u << (32 - SL_SYNTHETIC_V4_BITS))
 
 /* No name begins with a dot: these keep numbers from being given out. */
 #define GAP '.'
@@ -35,8 +37,8 @@ int sl_pool_new(struct sl_pool **out, uint16_t sandbox, size_t max)
 		free(pool);
 		return ret;
 	}
-	pool->v6.be[0] = htonl(0xfd736c75);
-	pool->v6.be[1] = htonl(0x69630000u | sandbox);
+	pool->v6.be[0] = htonl(SL_SYNTHETIC_V6_0);
+	pool->v6.be[1] = htonl(SL_SYNTHETIC_V6_1 | sandbox);
 	pool->max = max && max < SL_POOL_NAMES ? max : SL_POOL_NAMES;
 	*out = pool;
 	return 0;

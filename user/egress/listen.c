@@ -153,7 +153,8 @@ static int guard_relay(struct sl_egress *egress, struct sl_err *err)
 	if (egress->listeners[SL_STEER_DNS_UDP_V6] >= 0)
 		lead_to(&dns, AF_INET6, SL_DNS_PORT);
 	rc = sl_guard_dns(egress->set, egress->sandbox, &dns, err);
-	return rc ?: sl_guard_datagrams(egress->set, egress->sandbox, true, err);
+	rc = rc ?: sl_guard_datagrams(egress->set, egress->sandbox, true, err);
+	return rc ?: sl_guard_synthetic(egress->set, egress->sandbox, true, err);
 }
 
 static int listen_relay(struct sl_egress *egress, struct sl_err *err)

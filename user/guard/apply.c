@@ -41,7 +41,8 @@ void sl_apply_free(struct sl_apply **apply)
 int sl_apply_open(struct sl_apply **out, const struct sl_apply_options *options, struct sl_err *err)
 {
 	_cleanup_(sl_apply_free) struct sl_apply *a = calloc(1, sizeof(*a));
-	const struct sl_policy_options wanted = { .inspects = options->inspects };
+	const struct sl_policy_options wanted = { .inspects = options->inspects,
+						  .relayed = options->relayed };
 	struct sl_compiled_needs needs;
 	int rc;
 

@@ -36,6 +36,7 @@ struct sl_apply_options {
 	bool names_by_dns;
 	bool own_netns; /* all of loopback is the sandbox's own */
 	bool inspects;  /* a proxy looks into requests (policy.h) */
+	bool relayed;   /* names get synthetic addresses (policy.h) */
 	/*
 	 * Called by load when all is ready but not in force, with the files if there are some.
 	 * From then on both the policy before and this one may be asked. An error ends the load.

@@ -29,6 +29,11 @@ int sl_guard_datagrams(struct sl_set *set, unsigned int sandbox, bool on, struct
 	return set_flag(set, sandbox, SL_GUARD_DATAGRAMS, on, err);
 }
 
+int sl_guard_synthetic(struct sl_set *set, unsigned int sandbox, bool on, struct sl_err *err)
+{
+	return set_flag(set, sandbox, SL_GUARD_SYNTHETIC, on, err);
+}
+
 /* What tells the addresses comes before what changes them, and goes after the last that does. */
 static int lead(struct sl_set *set, unsigned int sandbox, __u32 flag, struct sl_err *err)
 {

@@ -8,6 +8,7 @@
  *	sl_guard_dns(set, sandbox, &listeners, &err);	with a way out: once they listen
  *	sl_guard_proxy(set, sandbox, &proxy, &err);	with a way out, before the policy is loaded
  *	sl_guard_datagrams(set, sandbox, true, &err);	with a relay
+ *	sl_guard_synthetic(set, sandbox, true, &err);	with a relay
  *
  * Callers serialise what they do to one sandbox, as for guard/guard.h. All return 0, or -errno
  * with err.
@@ -45,6 +46,12 @@ int sl_guard_dns(struct sl_set *set, unsigned int sandbox, const struct sl_dns_l
  */
 int sl_guard_proxy(struct sl_set *set, unsigned int sandbox, const struct sl_proxy *proxy,
 		   struct sl_err *err);
+
+/*
+ * Whether names have synthetic addresses (sluice/dns.h): then one that stands for none is denied
+ * for reason `unmapped-name`, unless a rule for addresses has it.
+ */
+int sl_guard_synthetic(struct sl_set *set, unsigned int sandbox, bool on, struct sl_err *err);
 
 /* Whether the senders of all datagrams are published, as a relay needs it. */
 int sl_guard_datagrams(struct sl_set *set, unsigned int sandbox, bool on, struct sl_err *err);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <sluice/dns.h>
+
 #include "base/cleanup.h"
 #include "base/format.h"
 #include "base/parse.h"
@@ -55,6 +57,11 @@ static const struct sl_range private[] = {
 	V4(0x64400000, 10, "shared (carrier-grade NAT)"),
 	V6(0xfc000000, 0, 0, 0, 7, "unique local"),
 	V6(0xfec00000, 0, 0, 0, 10, "site-local"),
+};
+
+static const struct sl_range synthetic[] = {
+	V6(0, 0, 0xffff, SL_SYNTHETIC_V4, V4_LEN + SL_SYNTHETIC_V4_BITS, "addresses of names"),
+	V6(SL_SYNTHETIC_V6_0, SL_SYNTHETIC_V6_1, 0, 0, SL_SYNTHETIC_V6_BITS, "addresses of names"),
 };
 
 /* The bits of word `word` that a prefix of `len` bits fixes. */
@@ -159,6 +166,11 @@ const char *sl_prefix_format(char *dst, size_t size, const struct sl_prefix *pre
 const struct sl_range *sl_reserved_at(size_t index)
 {
 	return index < ARRAY_SIZE(reserved) ? &reserved[index] : NULL;
+}
+
+const struct sl_range *sl_synthetic_at(size_t index)
+{
+	return index < ARRAY_SIZE(synthetic) ? &synthetic[index] : NULL;
 }
 
 static const struct sl_range *range_of(const struct sl_range *ranges, size_t count,

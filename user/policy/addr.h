@@ -71,6 +71,9 @@ const struct sl_range *sl_reserved_at(size_t index);
 const struct sl_range *sl_reserved_addr(const struct sl_addr *addr);       /* NULL: none has it */
 const struct sl_range *sl_reserved_prefix(const struct sl_prefix *prefix); /* that covers it */
 
+/* Ranges of which a relay makes addresses of names (sluice/dns.h). NULL at the end. */
+const struct sl_range *sl_synthetic_at(size_t index);
+
 /*
  * A synthetic address stands for a name, and nobody has it: what a real one may not be is
  * found out when one is dialled for it.

@@ -191,6 +191,7 @@ int sl_policy_load_for(struct sl_policy **out, const char *text, size_t len, con
 		.policy = policy,
 		.notes = SL_ARRAY(struct sl_policy_note),
 		.inspects = options->inspects,
+		.relayed = options->relayed,
 	};
 	int ret = -ENOMEM;
 

@@ -14,6 +14,7 @@ struct sl_loader {
 	struct sl_yaml *yaml;
 	struct sl_array notes; /* struct sl_policy_note */
 	bool inspects;         /* somebody looks into requests */
+	bool relayed;          /* names have addresses that no host has */
 };
 
 /* A key that a mapping may have. */

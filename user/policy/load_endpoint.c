@@ -204,9 +204,37 @@ static int take_prefixes(struct sl_loader *loader, const struct sl_yaml_node *no
 	return 0;
 }
 
-static int one_address(struct sl_loader *loader, const struct sl_prefix *prefix,
-		       struct sl_policy_endpoint *endpoint)
+/* Addresses that a relay has made its own: a rule for them reaches nobody. */
+static int note_synthetic(struct sl_loader *loader, const struct sl_yaml_node *node,
+			  const struct sl_prefix *prefix)
 {
+	const struct sl_range *range;
+	char text[SL_PREFIX_TEXT];
+	int ret = 0;
+
+	for (size_t i = 0; loader->relayed && !ret && (range = sl_synthetic_at(i)); i++) {
+		sl_prefix_format(text, sizeof(text), &range->prefix);
+		if (sl_prefix_covers(&range->prefix, prefix))
+			ret = sl_load_note(loader, SL_NOTE_WARNING, node->at,
+					   "'%s' lies in %s, of which the relay makes the "
+					   "addresses of names: the rule can't match",
+					   node->text, text);
+		else if (sl_prefix_covers(prefix, &range->prefix))
+			ret = sl_load_note(loader, SL_NOTE_NOTICE, node->at,
+					   "of '%s' the relay makes %s addresses of names: hosts "
+					   "in there can't be reached",
+					   node->text, text);
+	}
+	return ret;
+}
+
+static int one_address(struct sl_loader *loader, const struct sl_yaml_node *node,
+		       const struct sl_prefix *prefix, struct sl_policy_endpoint *endpoint)
+{
+	int ret = note_synthetic(loader, node, prefix);
+
+	if (ret)
+		return ret;
 	endpoint->kind = SL_ENDPOINT_ADDRESS;
 	endpoint->addresses.items = sl_arena_copy(loader->arena, prefix, sizeof(*prefix));
 	endpoint->addresses.count = 1;
@@ -230,7 +258,7 @@ static int literal_host(struct sl_loader *loader, const struct sl_yaml_node *nod
 			&loader->source, EINVAL, node->at, node->text,
 			"host: an address that allowed_ips does not have can never match");
 	endpoint->allowed = (struct sl_prefixes){ 0 };
-	return one_address(loader, &prefix, endpoint);
+	return one_address(loader, node, &prefix, endpoint);
 }
 
 static int take_host(struct sl_loader *loader, const struct sl_yaml_node *node,
@@ -290,7 +318,7 @@ static int take_destination(struct sl_loader *loader, const struct sl_yaml_node 
 	if (values[KEY_CIDR]) {
 		ret = take_prefix(loader, values[KEY_CIDR], "cidr", endpoint->allow_reserved,
 				  &prefix);
-		return ret ? ret : one_address(loader, &prefix, endpoint);
+		return ret ? ret : one_address(loader, values[KEY_CIDR], &prefix, endpoint);
 	}
 	if (!endpoint->allowed.count) {
 		sl_yaml_fail(source, EINVAL, node->at, NULL, "an endpoint without destination");

@@ -150,6 +150,8 @@ struct sl_policy_options {
 	 * left to it. Without one they are refused, since anything else would be weaker.
 	 */
 	bool inspects;
+	/* Names get synthetic addresses: rules for such are told. */
+	bool relayed;
 };
 
 /*

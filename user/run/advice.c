@@ -234,6 +234,10 @@ const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advic
 	case SL_REASON_PROXY:
 		add(&text, "give the sandbox a proxy of that family, too");
 		break;
+	case SL_REASON_UNMAPPED_NAME:
+		add(&text, "behind a relay such addresses are names', told by its DNS: connect by "
+			   "the name");
+		break;
 	case SL_REASON_FROZEN:
 		add(&text, "'sluice sandbox thaw' ends that");
 		break;

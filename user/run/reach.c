@@ -195,6 +195,7 @@ void sl_reach_apply_options(const struct sl_reach *reach, struct sl_apply_option
 		return;
 	options->names_by_dns = reach->options.dns != SL_REACH_DNS_HOST;
 	options->own_netns = relayed(&reach->options);
+	options->relayed = relayed(&reach->options);
 	options->inspects = reach->options.inspect != NULL;
 }
 
