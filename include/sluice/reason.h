@@ -22,7 +22,8 @@ enum sl_verdict {
 	X(BINARY, "binary", "a rule names this destination, but not for this binary")              \
 	X(INTEGRITY, "integrity", "the binary's path is in the rule, its bytes are not")           \
 	X(NO_IDENTITY, "no-identity", "the process or its binary has no identity to match")        \
-	X(RESERVED_ADDRESS, "reserved-address", "loopback, link-local, metadata or the like")      \
+	X(RESERVED_ADDRESS, "reserved-address",                                                    \
+	  "loopback, link-local, metadata or the like, or an address its name may not have")       \
 	X(UNMAPPED_NAME, "unmapped-name", "a synthetic address that stands for no name")           \
 	X(STALE_POLICY, "stale-policy", "an earlier policy allowed it, the one in force does not") \
 	X(FAMILY, "family", "a socket family or type that is not mediated")                        \

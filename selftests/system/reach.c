@@ -39,7 +39,8 @@ static const char names[] =
 	"192.0.2.10 left.reach.test right.reach.test\n"
 	"192.0.2.11 two.reach.test\n"
 	"2001:db8::10 six.reach.test\n"
-	"10.0.0.5 private.wild.test mixed.wild.test\n"
+	"192.0.2.10 own.reach.test\n"
+	"10.0.0.5 private.wild.test mixed.wild.test p.bare.test\n"
 	"169.254.169.254 meta.reach.test\n"
 	"127.0.0.1 loop.reach.test\n";
 

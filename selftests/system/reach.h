@@ -14,10 +14,13 @@
  *	six.reach.test			2001:db8::10	to its end, and the number sent back
  *	hosted.reach.test		192.0.2.11, in hosts(5) only
  *	app.search.test			192.0.2.10; search.test is searched, ndots is 5
- *	private.wild.test		10.0.0.5
+ *	private.wild.test, p.bare.test	10.0.0.5
+ *	own.reach.test			192.0.2.10
  *	mixed.wild.test			10.0.0.5, 192.0.2.10
  *	meta.reach.test			169.254.169.254
  *	loop.reach.test			127.0.0.1
+ *
+ * All of these are the machine's own addresses, which a rule has to list for a name (allowed_ips).
  */
 #ifndef SLUICE_SYSTEM_REACH_H
 #define SLUICE_SYSTEM_REACH_H

@@ -13,16 +13,17 @@
 
 TestSuite(reach, .init = reach_up, .fini = reach_down, .timeout = 120);
 
-static const char web[] = "  web:\n"
-			  "    endpoints:\n"
-			  "      - { host: one.reach.test, port: 8080 }\n"
-			  "      - { host: six.reach.test, port: 8080 }\n"
-			  "      - { host: hosted.reach.test, port: 8080 }\n"
-			  "      - { host: app.search.test, port: 8080 }\n"
-			  "      - { host: meta.reach.test, port: 8080 }\n"
-			  "      - { host: loop.reach.test, port: 8080 }\n"
-			  "      - { host: '*.wild.test', port: 8080 }\n"
-			  "    binaries: [{ path: /usr/bin/curl }, { path: /usr/bin/python3 }]\n";
+static const char web[] =
+	"  web:\n"
+	"    endpoints:\n"
+	"      - { host: one.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: six.reach.test, port: 8080, allowed_ips: ['2001:db8::/32'] }\n"
+	"      - { host: hosted.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: app.search.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: meta.reach.test, port: 8080 }\n"
+	"      - { host: loop.reach.test, port: 8080 }\n"
+	"      - { host: '*.wild.test', port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"    binaries: [{ path: /usr/bin/curl }, { path: /usr/bin/python3 }]\n";
 
 /* Every line is what a client printed, behind what it was for. */
 static const char clients[] =
@@ -204,12 +205,13 @@ Test(reach, refused)
 /* Two names of one address: what is shown is what the one who connects asked for. */
 Test(reach, shared_address)
 {
-	static const char shared[] = "  left:\n"
-				     "    endpoints: [{ host: left.reach.test, port: 8080 }]\n"
-				     "    binaries: [{ path: /usr/bin/curl }]\n"
-				     "  right:\n"
-				     "    endpoints: [{ host: right.reach.test, port: 8080 }]\n"
-				     "    binaries: [{ path: /usr/bin/python3 }]\n";
+	static const char shared[] =
+		"  left:\n"
+		"    endpoints: [{ host: left.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }]\n"
+		"    binaries: [{ path: /usr/bin/curl }]\n"
+		"  right:\n"
+		"    endpoints: [{ host: right.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }]\n"
+		"    binaries: [{ path: /usr/bin/python3 }]\n";
 	/* The other one's address is asked for before each of them connects. */
 	static const char script[] =
 		"get='import urllib.request as r; r.urlopen(\"http://right.reach.test:8080/\")'\n"

@@ -68,21 +68,24 @@ static void down(void)
 
 TestSuite(reach_proxy, .init = up, .fini = down, .timeout = 120);
 
-static const char plain[] = "  web:\n"
-			    "    endpoints:\n"
-			    "      - { host: one.reach.test, port: 8080 }\n"
-			    "      - { host: two.reach.test, port: 8080 }\n"
-			    "      - { cidr: 192.0.2.10/32, port: 8080 }\n"
-			    "    binaries: [{ path: /usr/bin/curl }]\n";
+static const char plain[] =
+	"  web:\n"
+	"    endpoints:\n"
+	"      - { host: one.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: two.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { cidr: 192.0.2.10/32, port: 8080 }\n"
+	"    binaries: [{ path: /usr/bin/curl }]\n";
 
-static const char rules[] = "  web:\n"
-			    "    endpoints:\n"
-			    "      - { host: one.reach.test, port: 8080 }\n"
-			    "      - host: two.reach.test\n"
-			    "        port: 8080\n"
-			    "        protocol: rest\n"
-			    "        rules: [{ allow: { method: GET, path: /seen } }]\n"
-			    "    binaries: [{ path: /usr/bin/curl }]\n";
+static const char rules[] =
+	"  web:\n"
+	"    endpoints:\n"
+	"      - { host: one.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - host: two.reach.test\n"
+	"        port: 8080\n"
+	"        allowed_ips: [192.0.2.0/24]\n"
+	"        protocol: rest\n"
+	"        rules: [{ allow: { method: GET, path: /seen } }]\n"
+	"    binaries: [{ path: /usr/bin/curl }]\n";
 
 /* The process tells itself who it is; when it started the kernel counts in hundredths. */
 static const char script[] =

@@ -17,14 +17,17 @@
 
 TestSuite(reach_relay, .init = reach_up, .fini = reach_down, .timeout = 120);
 
-static const char everybody[] = "  relayed:\n"
-				"    endpoints:\n"
-				"      - { host: one.reach.test, ports: [8080, 8081, 7000] }\n"
-				"      - { host: one.reach.test, port: 5353, transport: udp }\n"
-				"      - { cidr: 192.0.2.11/32, port: 8080 }\n"
-				"      - { host: '*.wild.test', port: 8080 }\n"
-				"      - { host: meta.reach.test, port: 8080 }\n"
-				"    binaries: [{ path: /usr/bin/** }]\n";
+static const char everybody[] =
+	"  relayed:\n"
+	"    endpoints:\n"
+	"      - { host: one.reach.test, ports: [8080, 8081, 7000], "
+	"allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: one.reach.test, port: 5353, transport: udp, "
+	"allowed_ips: [192.0.2.0/24] }\n"
+	"      - { cidr: 192.0.2.11/32, port: 8080 }\n"
+	"      - { host: '*.wild.test', port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: meta.reach.test, port: 8080 }\n"
+	"    binaries: [{ path: /usr/bin/** }]\n";
 
 /* Requests to a proxy, and what it answers to others. */
 Test(reach_relay, explicit_proxy)

@@ -71,23 +71,27 @@ static bool ends_with(const char *text, const char *end)
 	return strlen(text) > strlen(end) && !strcmp(text + strlen(text) - strlen(end), end);
 }
 
-static bool name_lets(const struct sl_policy_endpoint *endpoint, const char *name,
-		      const struct sl_addr *addr)
+static bool name_matches(const char *host, const char *name)
 {
-	const char *host = endpoint->host;
-	bool wild = host[0] == '*', listed = false;
+	if (!strncmp(host, "**.", 3))
+		return ends_with(name, host + 2);
+	if (!strncmp(host, "*.", 2))
+		return ends_with(name, host + 1) && dots(name) == dots(host);
+	return !strcmp(host, name);
+}
 
-	if (!strncmp(host, "**.", 3) && !ends_with(name, host + 2))
-		return false;
-	if (!strncmp(host, "*.", 2) && (!ends_with(name, host + 1) || dots(name) != dots(host)))
-		return false;
-	if (!wild && strcmp(host, name) != 0)
-		return false;
+static bool name_lets(const struct sl_policy_endpoint *endpoint, const struct sl_query *query)
+{
+	const struct sl_addr *addr = &query->addr;
+	bool listed = false;
+
 	if (reserved(addr))
 		return false;
 	for (size_t i = 0; i < endpoint->allowed.count; i++)
 		listed = listed || in_prefix(&endpoint->allowed.items[i], addr);
-	return endpoint->allowed.count ? listed : !wild || !sl_private_addr(addr);
+	if (endpoint->allowed.count)
+		return listed;
+	return query->kind != SL_ADDR_OWN && (endpoint->host[0] != '*' || !sl_private_addr(addr));
 }
 
 static bool port_named(const struct sl_ports *ports, uint16_t port)
@@ -99,20 +103,26 @@ static bool port_named(const struct sl_ports *ports, uint16_t port)
 	return false;
 }
 
-static bool endpoint_named(const struct sl_policy_endpoint *endpoint, const struct sl_query *query)
+/* `withheld`: it has the name, and the name may not have the address. */
+static bool endpoint_named(const struct sl_policy_endpoint *endpoint, const struct sl_query *query,
+			   bool *withheld)
 {
 	if (endpoint->transport != query->transport || !port_named(&endpoint->ports, query->port))
 		return false;
 	if (endpoint->kind == SL_ENDPOINT_ADDRESS)
 		return address_names(endpoint, &query->addr);
 	for (size_t i = 0; i < query->name_count; i++) {
-		if (name_lets(endpoint, query->names[i], &query->addr))
+		if (!name_matches(endpoint->host, query->names[i]))
+			continue;
+		if (name_lets(endpoint, query))
 			return true;
+		*withheld = true;
 	}
 	return false;
 }
 
-static bool entry_named(const struct sl_policy_entry *entry, const struct sl_query *query)
+static bool entry_named(const struct sl_policy_entry *entry, const struct sl_query *query,
+			bool *withheld)
 {
 	for (size_t i = 0; query->listen && i < entry->listen_count; i++) {
 		if (entry->listens[i].transport == query->transport &&
@@ -120,7 +130,7 @@ static bool entry_named(const struct sl_policy_entry *entry, const struct sl_que
 			return true;
 	}
 	for (size_t i = 0; !query->listen && i < entry->endpoint_count; i++) {
-		if (endpoint_named(&entry->endpoints[i], query))
+		if (endpoint_named(&entry->endpoints[i], query, withheld))
 			return true;
 	}
 	return false;
@@ -217,11 +227,12 @@ void policy_naive_decide(const struct sl_policy *policy, const struct sl_query *
 {
 	uint32_t first[] = { SL_RULE_NONE, SL_RULE_NONE, SL_RULE_NONE, SL_RULE_NONE };
 	uint32_t named = SL_RULE_NONE;
+	bool withheld = false;
 
 	for (uint32_t i = 0; i < policy->entry_count; i++) {
 		enum answer answer;
 
-		if (!entry_named(&policy->entries[i], query))
+		if (!entry_named(&policy->entries[i], query, &withheld))
 			continue;
 		answer = entry_matches(policy, &policy->entries[i], query);
 		named = named == SL_RULE_NONE ? i : named;
@@ -242,7 +253,8 @@ void policy_naive_decide(const struct sl_policy *policy, const struct sl_query *
 	} else if (named != SL_RULE_NONE) {
 		out->reason = SL_REASON_BINARY;
 	} else {
-		out->reason = !query->listen && reserved(&query->addr) ? SL_REASON_RESERVED_ADDRESS
-								       : SL_REASON_ENDPOINT;
+		out->reason = !query->listen && (withheld || reserved(&query->addr))
+				      ? SL_REASON_RESERVED_ADDRESS
+				      : SL_REASON_ENDPOINT;
 	}
 }

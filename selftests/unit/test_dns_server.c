@@ -172,6 +172,7 @@ Test(dns_server, addresses_that_the_policy_does_not_let_be_answered_are_taken_ou
 	expect_a("private.test", 0, "");
 	cr_expect_eq(world.last.outcome, SL_DNS_FILTERED);
 	cr_expect_eq(world.last.removed, 2);
+	cr_expect_eq(world.last.left_out_count, 2);
 	expect_a("unspecified.test", 0, "");
 	expect(&(struct dns_ask){ .name = "mapped.test", .type = LDNS_RR_TYPE_AAAA }, 0, "");
 	cr_expect_eq(world.last.removed, 1);

@@ -128,7 +128,7 @@ Test(policy_cli, explain_allowed)
 	cr_expect_eq(sluice("explain", "FILE", "--exe", "/usr/bin/node", "--to",
 			    "a.cdn.example.org:80", "--address", "10.3.0.1", NULL),
 		     0);
-	has(out, "verdict: deny\nreason: endpoint\n");
+	has(out, "verdict: deny\nreason: reserved-address\n");
 	cr_expect_null(strstr(out, "address_is"));
 }
 

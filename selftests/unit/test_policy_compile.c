@@ -231,7 +231,7 @@ Test(policy_compile, synthetic_addresses_are_decided)
 				  "  w: {endpoints: [{host: '*.x.org', port: 443}],\n"
 				  "      binaries: [{path: /a}]}\n");
 	sl_decide(world.compiled, &query, &decision);
-	cr_expect_str_eq(policy_says(&world, &decision), "deny endpoint");
+	cr_expect_str_eq(policy_says(&world, &decision), "deny reserved-address");
 	query.kind = SL_ADDR_SYNTHETIC;
 	sl_decide(world.compiled, &query, &decision);
 	cr_expect_str_eq(policy_says(&world, &decision), "allow w");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "policy/bits.h"
 #include "policy_world.h"
 
@@ -157,7 +158,7 @@ Test(policy_decide, p6_p7_names)
 	says(&world, "/a", "192.0.2.1", 1, "*.x.org", "deny endpoint");
 	says(&world, "/a", "10.9.9.9", 1, "a.b.y.org", "allow deep");
 	says(&world, "/a", "10.9.9.9", 1, "y.org", "deny endpoint");
-	says(&world, "/a", "192.0.2.1", 1, "a.y.org", "deny endpoint");
+	says(&world, "/a", "192.0.2.1", 1, "a.y.org", "deny reserved-address");
 	cr_expect(sl_compiled_host(world.compiled, "a.x.org"));
 	cr_expect(sl_compiled_host(world.compiled, "b.a.y.org"));
 	cr_expect(sl_compiled_host(world.compiled, "z.org"));
@@ -179,7 +180,7 @@ Test(policy_decide, p9_reserved_addresses_are_for_no_name_and_no_wide_prefix)
 		const struct sl_addr addr = policy_addr(addresses[i]);
 
 		says(&world, "/a", addresses[i], 1, "z.org", "deny reserved-address");
-		cr_expect_not(sl_compiled_answer(world.compiled, "z.org", &addr));
+		cr_expect_not(sl_compiled_answer(world.compiled, "z.org", &addr, SL_ADDR_REAL));
 		says(&world, "/a", addresses[i], 2, NULL,
 		     i ? "deny reserved-address" : "deny binary cloud");
 	}
@@ -195,13 +196,84 @@ Test(policy_decide, p10_private_answers)
 	const struct sl_addr private = policy_addr("10.0.0.5"), public = policy_addr("192.0.2.1");
 
 	policy_world_load(&world, names);
-	says(&world, "/a", "10.0.0.5", 1, "a.x.org", "deny endpoint");
+	says(&world, "/a", "10.0.0.5", 1, "a.x.org", "deny reserved-address");
 	says(&world, "/a", "192.0.2.1", 1, "a.x.org", "allow one");
 	says(&world, "/a", "10.0.0.5", 1, "z.org", "allow exact");
-	cr_expect_not(sl_compiled_answer(world.compiled, "a.x.org", &private));
-	cr_expect(sl_compiled_answer(world.compiled, "a.x.org", &public));
-	cr_expect(sl_compiled_answer(world.compiled, "a.y.org", &private));
-	cr_expect_not(sl_compiled_answer(world.compiled, "a.y.org", &public));
+	cr_expect_not(sl_compiled_answer(world.compiled, "a.x.org", &private, SL_ADDR_REAL));
+	cr_expect(sl_compiled_answer(world.compiled, "a.x.org", &public, SL_ADDR_REAL));
+	cr_expect(sl_compiled_answer(world.compiled, "a.y.org", &private, SL_ADDR_REAL));
+	cr_expect_not(sl_compiled_answer(world.compiled, "a.y.org", &public, SL_ADDR_REAL));
+}
+
+/* Why names may not have addresses: what a rule lists it may, but for what is reserved. */
+Test(policy_decide, withheld_addresses)
+{
+	static const struct {
+		const char *host, *allowed, *addr;
+		enum sl_addr_kind kind;
+		enum sl_withheld withheld;
+	} cases[] = {
+		{ "z.org", NULL, "192.0.2.1", SL_ADDR_REAL, SL_WITHHELD_NOT },
+		{ "z.org", NULL, "10.0.0.5", SL_ADDR_REAL, SL_WITHHELD_NOT },
+		{ "z.org", NULL, "192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_OWN },
+		{ "z.org", NULL, "::ffff:192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_OWN },
+		{ "z.org", NULL, "2001:db8::1", SL_ADDR_OWN, SL_WITHHELD_OWN },
+		{ "z.org", "192.0.2.0/24", "192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_NOT },
+		{ "z.org", "192.0.2.0/24", "::ffff:192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_NOT },
+		{ "z.org", "::ffff:192.0.2.1/128", "192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_NOT },
+		{ "z.org", "198.51.100.0/24", "192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_UNLISTED },
+		{ "z.org", "::/0", "192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_UNLISTED },
+		{ "z.org", "::/0", "2001:db8::1", SL_ADDR_OWN, SL_WITHHELD_NOT },
+		{ "*.z.org", NULL, "10.0.0.5", SL_ADDR_REAL, SL_WITHHELD_PRIVATE },
+		{ "*.z.org", NULL, "::ffff:10.0.0.5", SL_ADDR_REAL, SL_WITHHELD_PRIVATE },
+		{ "*.z.org", NULL, "64:ff9b::a00:5", SL_ADDR_REAL, SL_WITHHELD_PRIVATE },
+		{ "*.z.org", NULL, "192.0.2.1", SL_ADDR_OWN, SL_WITHHELD_OWN },
+		{ "*.z.org", "10.0.0.5/32", "10.0.0.5", SL_ADDR_OWN, SL_WITHHELD_NOT },
+		{ "z.org", "0.0.0.0/0", "127.0.0.1", SL_ADDR_OWN, SL_WITHHELD_RESERVED },
+		{ "z.org", "0.0.0.0/0", "::ffff:127.0.0.1", SL_ADDR_REAL, SL_WITHHELD_RESERVED },
+		{ "z.org", NULL, "fe80::1", SL_ADDR_OWN, SL_WITHHELD_RESERVED },
+		{ "*.z.org", NULL, "127.0.0.1", SL_ADDR_SYNTHETIC, SL_WITHHELD_NOT },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct sl_addr addr = policy_addr(cases[i].addr);
+		struct sl_prefix prefix;
+		const struct sl_prefixes allowed = { &prefix, cases[i].allowed ? 1 : 0 };
+
+		if (cases[i].allowed)
+			cr_assert_eq(sl_prefix_parse(cases[i].allowed, &prefix), 0);
+		cr_expect_eq(sl_name_withheld(cases[i].host, &allowed, &addr, cases[i].kind),
+			     cases[i].withheld, "%s with %s: %s", cases[i].host,
+			     cases[i].allowed ? cases[i].allowed : "-", cases[i].addr);
+	}
+}
+
+/* A rule for addresses is about addresses, whoever's they are; one by name is about its own. */
+Test(policy_decide, own_addresses)
+{
+	static const char *const named = "z.org";
+	const struct sl_image image = { .path = "/a" };
+	struct sl_query query = { .images = &image,
+				  .image_count = 1,
+				  .transport = SL_TRANSPORT_TCP,
+				  .port = 1,
+				  .addr = policy_addr("192.0.2.1"),
+				  .kind = SL_ADDR_OWN,
+				  .names = &named,
+				  .name_count = 1 };
+	_cleanup_world_ struct policy_world world;
+	struct sl_decision decision;
+
+	policy_world_load(&world, names);
+	sl_decide(world.compiled, &query, &decision);
+	cr_expect_str_eq(policy_says(&world, &decision), "deny reserved-address");
+	cr_expect_not(sl_compiled_answer(world.compiled, named, &query.addr, SL_ADDR_OWN));
+	query.port = 2;
+	sl_decide(world.compiled, &query, &decision);
+	cr_expect_str_eq(policy_says(&world, &decision), "allow all");
+	query.port = 3;
+	sl_decide(world.compiled, &query, &decision);
+	cr_expect_str_eq(policy_says(&world, &decision), "deny endpoint");
 }
 
 Test(policy_decide, ipv6_prefixes_leave_ipv4_out)

@@ -171,6 +171,7 @@ static void pick_query(struct asked *asked)
 		asked->names[i] = PICK(names);
 	asked->addr = PICK(addresses);
 	asked->query.addr = policy_addr(asked->addr);
+	asked->query.kind = one_in(4) ? SL_ADDR_OWN : SL_ADDR_REAL;
 	asked->query.images = asked->images;
 	asked->query.names = asked->names;
 	asked->query.transport = one_in(4) ? SL_TRANSPORT_UDP : SL_TRANSPORT_TCP;
@@ -230,7 +231,7 @@ static bool guard_allows(struct policy_world *world, const struct asked *asked)
 	if (asked->query.name_count)
 		cr_assert_eq(sl_compiled_address(world->compiled, asked->query.transport,
 						 asked->query.port, &asked->query.addr,
-						 SL_ADDR_REAL, asked->query.names,
+						 asked->query.kind, asked->query.names,
 						 asked->query.name_count, &class_id),
 			     0);
 	else

@@ -103,7 +103,8 @@ static int write_policy(struct start *start, uint16_t port, struct sl_err *err)
 					     "version: 1\n"
 					     "network_policies:\n"
 					     "  soak:\n"
-					     "    endpoints: [{host: " HOST ", port: %u}]\n"
+					     "    endpoints: [{host: " HOST ", port: %u,\n"
+					     "      allowed_ips: [192.0.2.0/24]}]\n"
 					     "    binaries: [{path: \"%s\"}]\n",
 					     port, start->self) > 0)
 		return 0;

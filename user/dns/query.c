@@ -65,6 +65,10 @@ static void tell(struct sl_query *query, enum sl_dns_outcome outcome, unsigned i
 				    .upstream = query->upstream,
 				    .addresses = query->addresses,
 				    .removed = query->removed,
+				    .left_out = query->left_out,
+				    .left_out_count = query->removed < SL_DNS_LEFT_OUT
+							      ? query->removed
+							      : SL_DNS_LEFT_OUT,
 				    .duration_us = (sl_boottime_ns() - query->start_ns) / 1000,
 			    });
 }

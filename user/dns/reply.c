@@ -117,6 +117,8 @@ static int add_addresses(struct answer *a, uint16_t type)
 		if (!sl_chain_has(&a->chain, record, type) || !sl_record_addr(record, &addr))
 			continue;
 		if (!options->ops->answer(options->arg, query->name, &addr, &query->who)) {
+			if (query->removed < SL_DNS_LEFT_OUT)
+				query->left_out[query->removed] = addr;
 			query->removed++;
 			continue;
 		}

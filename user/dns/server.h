@@ -53,6 +53,7 @@ struct sl_dns;
 #define SL_DNS_QUERY_SIZE 4096      /* bytes; longer ones end the connection, or are cut (UDP) */
 #define SL_DNS_UDP_SIZE 1232        /* bytes of an answer, however much the client takes */
 #define SL_DNS_ADDRESSES 64         /* told and leased of one answer; the others are left out */
+#define SL_DNS_LEFT_OUT 8           /* of those left out, told to ops->asked() */
 #define SL_DNS_REVERSE_TTL_S 5      /* of PTR records */
 
 /* Where a query came from. */
@@ -100,7 +101,9 @@ struct sl_dns_asked {
 	const struct sl_dns_who *who;
 	const char *upstream;   /* "192.0.2.1:53"; NULL: not asked, or from the cache */
 	unsigned int addresses; /* told */
-	unsigned int removed;   /* that ops->answer() refused */
+	unsigned int removed;   /* that ops->answer() refused; the first of these: */
+	const struct sl_addr *left_out;
+	unsigned int left_out_count;
 	uint64_t duration_us;
 };
 

@@ -85,6 +85,7 @@ struct sl_query {
 	bool other_family; /* asked upstream for the other one too */
 	const char *upstream;
 	unsigned int addresses, removed;
+	struct sl_addr left_out[SL_DNS_LEFT_OUT]; /* the first of `removed` */
 	struct sl_dns_reply reply;
 };
 

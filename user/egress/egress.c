@@ -253,6 +253,21 @@ static int copy_options(struct sl_egress *egress, const struct sl_egress_options
 	return ns ? sl_err_sys(err, -ns, "can't tell the network namespace") : 0;
 }
 
+/*
+ * Where a name may not lead by itself: to the machine on which the relay dials, and where
+ * members go directly, to what is local there or would come back here.
+ */
+static int open_own(struct sl_egress *egress, const struct sl_egress_options *options,
+		    struct sl_err *err)
+{
+	int rc = sl_own_new(&egress->own, options->mark, options->device, err);
+
+	rc = rc ?: sl_own_add(egress->own, -1, err);
+	if (!rc && !egress->relay && options->netns >= 0)
+		rc = sl_own_add(egress->own, options->netns, err);
+	return rc;
+}
+
 static unsigned int loops_wanted(const struct sl_egress *egress,
 				 const struct sl_egress_options *options)
 {
@@ -299,6 +314,7 @@ int sl_egress_new(struct sl_egress **out, const struct sl_egress_options *option
 	if (!egress)
 		return sl_err_sys(err, ENOMEM, "egress");
 	rc = copy_options(egress, options, err);
+	rc = rc ?: open_own(egress, options, err);
 	if (rc)
 		return rc;
 	rc = sl_leases_new(&egress->leases, &leases);
@@ -350,6 +366,7 @@ void sl_egress_free(struct sl_egress **out)
 	sl_leases_free(&egress->leases);
 	sl_pool_free(&egress->pool);
 	sl_naming_free(&egress->naming);
+	sl_own_free(&egress->own);
 	sl_cleanup_fd(&egress->netns);
 	pthread_mutex_destroy(&egress->lock);
 	free(egress->hosts);

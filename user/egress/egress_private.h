@@ -31,6 +31,7 @@
 #include "guard/ask.h"
 #include "guard/dns.h"
 #include "kernel/name.h"
+#include "kernel/own_addr.h"
 #include "kernel/steer.h"
 #include "relay/relay.h"
 #include "socket/source.h"
@@ -88,6 +89,7 @@ struct sl_egress {
 	struct sl_leases *leases;
 	struct sl_pool *pool; /* relay only */
 	struct sl_naming *naming;
+	struct sl_own *own; /* addresses of where it dials, or members do, and of the host */
 
 	struct sl_egress_loop loops[SL_EGRESS_LOOPS];
 	unsigned int loop_count;
@@ -106,6 +108,8 @@ void sl_egress_unlisten(struct sl_egress *egress);
 
 extern const struct sl_leases_ops sl_egress_lease_ops;
 
+/* Of an address that is or would be dialled, which is never a synthetic one. Any thread. */
+enum sl_addr_kind sl_egress_kind(struct sl_egress *egress, const struct sl_addr *addr);
 /* All leases, under a policy; `lock` is held. */
 int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err);
 /* What the hosts file says of names that a rule has. */

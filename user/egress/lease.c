@@ -16,17 +16,23 @@
 /* Until it is read again, and a little. */
 #define HOSTS_TTL_S 120
 
+enum sl_addr_kind sl_egress_kind(struct sl_egress *egress, const struct sl_addr *addr)
+{
+	return sl_own_has(egress->own, addr->be) ? SL_ADDR_OWN : SL_ADDR_REAL;
+}
+
 static int lease_under(struct sl_egress *egress, const struct sl_egress_policy *policy,
 		       const struct sl_addr *addr, const char *const *names, size_t count,
 		       struct sl_err *err)
 {
-	enum sl_addr_kind kind = egress->pool && sl_pool_has(egress->pool, addr) ? SL_ADDR_SYNTHETIC
-										 : SL_ADDR_REAL;
+	enum sl_addr_kind kind = SL_ADDR_SYNTHETIC;
 	struct sl_compiled *compiled;
 	int rc;
 
 	if (!policy->apply)
 		return 0;
+	if (count && !(egress->pool && sl_pool_has(egress->pool, addr)))
+		kind = sl_egress_kind(egress, addr);
 	compiled = sl_apply_lock(policy->apply);
 	rc = count ? sl_guard_lease(egress->set, policy->id, compiled, addr, kind, names, count,
 				    err)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/sockaddr.h"
 #include "egress/unreachable.h"
+#include "policy/withheld.h"
 
 /* What a verdict was given on. */
 struct verdict {
@@ -32,6 +33,7 @@ static void ask(struct sl_passage *passage, const struct sl_addr *addr, struct v
 		.transport = passage->transport,
 		.port = passage->port,
 		.addr = *addr,
+		.kind = sl_egress_kind(egress, addr),
 		.names = names,
 		.name_count = passage->name[0] != '\0',
 	};
@@ -110,6 +112,26 @@ static void unresolved(struct sl_passage *passage, int code)
 	refuse_with(passage, SL_RELAY_UNRESOLVED, NULL, sl_unreachable_text(code, true));
 }
 
+/* The client of a proxy is told what the log says of an address that its name may not have. */
+static void refuse_address(struct sl_passage *passage, const struct sl_addr *addr,
+			   enum sl_reason reason)
+{
+	struct sl_egress *egress = passage->loop->egress;
+	char hint[SL_WITHHELD_TEXT] = "";
+
+	if (reason == SL_REASON_RESERVED_ADDRESS && passage->name[0]) {
+		pthread_mutex_lock(&egress->lock);
+		if (egress->now.apply)
+			sl_withheld_text(hint, sizeof(hint), sl_apply_policy(egress->now.apply),
+					 passage->name, passage->port, addr);
+		pthread_mutex_unlock(&egress->lock);
+	}
+	if (hint[0])
+		refuse_with(passage, SL_RELAY_DENIED, sl_reason_name(reason), hint);
+	else
+		sl_passage_refuse(passage, SL_RELAY_DENIED, sl_reason_name(reason));
+}
+
 /* Dials what the verdict has left, or the proxy that it is to be handed to. */
 static int dial(struct sl_passage *passage, bool inspect)
 {
@@ -164,8 +186,11 @@ static void decide(struct sl_passage *passage, const struct sl_addr *addresses, 
 	if (count && (!passage->target_count || verdict.decision.verdict == SL_VERDICT_AUDIT))
 		tell(passage, &addresses[count - 1], &verdict);
 	if (!passage->target_count) {
-		sl_passage_refuse(passage, SL_RELAY_DENIED,
-				  sl_reason_name(verdict.decision.reason));
+		if (count)
+			refuse_address(passage, &addresses[count - 1], verdict.decision.reason);
+		else
+			sl_passage_refuse(passage, SL_RELAY_DENIED,
+					  sl_reason_name(SL_REASON_ENDPOINT));
 		return;
 	}
 	/* The policy was loaded for somebody who inspects; if nobody does, it is not weaker. */

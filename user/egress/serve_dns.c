@@ -62,14 +62,16 @@ static bool with_search(const struct sl_egress *egress, const struct sl_compiled
 	return false;
 }
 
-static void tell_name(struct sl_egress *egress, const char *name, const struct sl_dns_who *who,
-		      struct sl_decision *decision, __u32 policy_id)
+/* `remote`: an address that was not told; NULL: the name was not asked for. */
+static void tell_name(struct sl_egress *egress, const char *name, const struct sl_endpoint *remote,
+		      const struct sl_dns_who *who, const struct sl_decision *decision,
+		      __u32 policy_id)
 {
 	struct sl_sock client;
 
 	if (sl_sock_by_cookie(egress->set, who->cookie, &client))
-		return sl_egress_tell(egress, NULL, 0, NULL, name, decision, policy_id);
-	sl_egress_tell(egress, &client, 0, NULL, name, decision, policy_id);
+		return sl_egress_tell(egress, NULL, 0, remote, name, decision, policy_id);
+	sl_egress_tell(egress, &client, 0, remote, name, decision, policy_id);
 }
 
 static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
@@ -109,7 +111,7 @@ static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
 		say = SL_DNS_REFUSE;
 	if (decision.verdict != SL_VERDICT_ALLOW) {
 		atomic_fetch_add(&egress->refused_names, 1);
-		tell_name(egress, name, who, &decision, policy_id);
+		tell_name(egress, name, NULL, who, &decision, policy_id);
 	}
 	return say;
 }
@@ -120,13 +122,14 @@ static bool answer(void *arg, const char *name, const struct sl_addr *addr,
 {
 	struct sl_egress_loop *loop = arg;
 	struct sl_egress *egress = loop->egress;
+	enum sl_addr_kind kind = sl_egress_kind(egress, addr);
 	struct sl_guard guard;
 	bool may = false;
 
 	(void)who;
 	pthread_mutex_lock(&egress->lock);
 	if (egress->now.apply) {
-		may = sl_compiled_answer(sl_apply_lock(egress->now.apply), name, addr);
+		may = sl_compiled_answer(sl_apply_lock(egress->now.apply), name, addr, kind);
 		sl_apply_unlock(egress->now.apply);
 	}
 	pthread_mutex_unlock(&egress->lock);
@@ -179,11 +182,33 @@ static bool reverse(void *arg, const struct sl_addr *addr, const struct sl_dns_w
 	return who->known && sl_egress_name(loop->egress, addr, &client, name);
 }
 
+/*
+ * A name has addresses, none of which it may have: to the client it has none. Where some are
+ * left, or the other family's will do, nobody misses these.
+ */
+static void tell_withheld(struct sl_egress *egress, const struct sl_dns_asked *asked)
+{
+	const struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_RESERVED_ADDRESS,
+					      SL_RULE_NONE };
+	struct sl_endpoint remote = { 0 };
+	__u32 policy_id;
+
+	pthread_mutex_lock(&egress->lock);
+	policy_id = egress->now.id;
+	pthread_mutex_unlock(&egress->lock);
+	for (unsigned int i = 0; i < asked->left_out_count; i++) {
+		memcpy(remote.addr_be, asked->left_out[i].be, sizeof(remote.addr_be));
+		tell_name(egress, asked->name, &remote, asked->who, &decision, policy_id);
+	}
+}
+
 static void asked(void *arg, const struct sl_dns_asked *asked)
 {
 	char name[SL_ESCAPE_MAX(SL_LEASE_NAME)];
 	struct sl_egress_loop *loop = arg;
 
+	if (asked->outcome == SL_DNS_FILTERED)
+		tell_withheld(loop->egress, asked);
 	atomic_fetch_add(&loop->egress->queries, 1);
 	sl_escape_text(name, sizeof(name), asked->name);
 	sl_log_debug("sandbox %u: process %u asked for %s, type %u: %s, %u addresses, %llu us",

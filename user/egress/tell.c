@@ -8,7 +8,11 @@
 /* One that no rule has is kept among those that a workload made up. */
 static __u32 name_flags(const struct sl_decision *decision)
 {
-	return decision->rule == SL_RULE_NONE ? SL_NAME_DENIED : 0;
+	bool ruled = decision->rule != SL_RULE_NONE ||
+		     /* A rule has the name, and not with this address. */
+		     decision->reason == SL_REASON_RESERVED_ADDRESS;
+
+	return ruled ? 0 : SL_NAME_DENIED;
 }
 
 void sl_egress_tell(struct sl_egress *egress, const struct sl_sock *client, __u16 protocol,

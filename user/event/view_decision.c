@@ -51,10 +51,10 @@ static void fill_digests(struct sl_view_decision *view, const struct sl_decision
 	view->pinned = file.flags & SL_GUARD_FILE_PINNED;
 }
 
-/* A name that policy DNS was asked for: there is no socket to it yet. */
+/* A name that policy DNS was asked for: there is no socket to it yet, so no port either. */
 static bool is_question(const struct sl_decision_key *key)
 {
-	return key->name && !key->protocol && !key->family && sl_view_endpoint_empty(&key->remote);
+	return key->name && !key->protocol && !key->family && !key->remote.port_be;
 }
 
 void sl_view_decision_fill(struct sl_view_decision *view, const struct sl_decision_record *decision,

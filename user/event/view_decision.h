@@ -7,7 +7,7 @@
 
 #include "socket/process_view.h"
 
-/* `proto` of a question to policy DNS: a name, and no address yet. */
+/* `proto` of a question to policy DNS: a name; of an answer that was withheld its address, too. */
 #define SL_VIEW_PROTO_DNS "dns"
 
 struct sl_view_decision {

@@ -75,9 +75,9 @@ int sl_apply_resolve(struct sl_apply *a, struct sl_err *err)
 
 	if (a->options.names_by_dns)
 		return 0;
-	rc = sl_names_resolve(a->names, &report);
+	rc = sl_names_resolve(a->names, &report, err);
 	if (rc)
-		return sl_err_sys(err, -rc, "names");
+		return rc;
 	if (!a->options.quiet)
 		sl_names_tell(&report);
 	return 0;
@@ -147,9 +147,9 @@ int sl_apply_refresh(struct sl_apply *a, struct sl_err *err)
 
 	if (a->options.names_by_dns)
 		return 0;
-	rc = sl_names_resolve(a->names, &report);
+	rc = sl_names_resolve(a->names, &report, err);
 	if (rc)
-		return sl_err_sys(err, -rc, "names");
+		return rc;
 	pthread_mutex_lock(&a->lock);
 	rc = sl_names_apply(a->names, a->set, a->policy_id, err);
 	pthread_mutex_unlock(&a->lock);

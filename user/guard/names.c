@@ -12,6 +12,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "kernel/own_addr.h"
+#include "policy/withheld.h"
 
 /* Addresses of one name that count: a resolver may answer with many. */
 #define ADDRESSES_MAX 64
@@ -24,6 +26,7 @@ struct name {
 
 struct sl_names {
 	struct sl_compiled *compiled;
+	struct sl_own *own;     /* NULL: nothing was looked up yet */
 	struct sl_array names;  /* struct name */
 	struct sl_array leased; /* struct sl_addr: what the guard was told */
 	size_t wildcards;
@@ -53,6 +56,7 @@ void sl_names_free(struct sl_names **names)
 {
 	if (!*names)
 		return;
+	sl_own_free(&(*names)->own);
 	sl_array_free(&(*names)->names);
 	sl_array_free(&(*names)->leased);
 	free(*names);
@@ -132,16 +136,52 @@ size_t sl_names_count(const struct sl_names *names)
 	return names->names.count;
 }
 
-int sl_names_resolve(struct sl_names *names, struct sl_names_report *report)
+static enum sl_addr_kind kind_of(const struct sl_names *names, const struct sl_addr *addr)
+{
+	return sl_own_has(names->own, addr->be) ? SL_ADDR_OWN : SL_ADDR_REAL;
+}
+
+/* Those that no rule lets the name have. */
+static void find_withheld(const struct sl_names *names, const struct name *name,
+			  struct sl_names_report *report)
+{
+	for (unsigned int i = 0; i < name->count; i++) {
+		if (sl_compiled_answer(names->compiled, name->host, &name->addrs[i],
+				       kind_of(names, &name->addrs[i])))
+			continue;
+		if (!report->withheld++) {
+			report->first_withheld = name->host;
+			report->first_addr = name->addrs[i];
+		}
+	}
+}
+
+static int open_own(struct sl_names *names, struct sl_err *err)
+{
+	_cleanup_(sl_own_free) struct sl_own *own = NULL;
+	int rc = sl_own_new(&own, 0, NULL, err);
+
+	rc = rc ?: sl_own_add(own, -1, err);
+	if (!rc)
+		names->own = TAKE_PTR(own);
+	return rc;
+}
+
+int sl_names_resolve(struct sl_names *names, struct sl_names_report *report, struct sl_err *err)
 {
 	struct name *name = names->names.data;
+	int rc = names->own || !names->names.count ? 0 : open_own(names, err);
 
+	if (rc)
+		return rc;
 	*report = (struct sl_names_report){
+		.policy = sl_compiled_policy(names->compiled),
 		.names = names->names.count,
 		.wildcards = names->wildcards,
 	};
 	for (size_t i = 0; i < names->names.count; i++) {
 		resolve(&name[i], report);
+		find_withheld(names, &name[i], report);
 		report->addresses += name[i].count;
 	}
 	return 0;
@@ -153,6 +193,14 @@ void sl_names_tell(const struct sl_names_report *report)
 		sl_log_warning("%zu of %zu names have no address now, first '%s': %s",
 			       report->failed, report->names, report->first_failed,
 			       report->first_error);
+	if (report->withheld) {
+		char text[SL_WITHHELD_TEXT];
+
+		sl_log_warning("%zu of %zu addresses of names are not for them; '%s': %s",
+			       report->withheld, report->addresses, report->first_withheld,
+			       sl_withheld_text(text, sizeof(text), report->policy,
+						report->first_withheld, 0, &report->first_addr));
+	}
 	if (report->wildcards)
 		sl_log_warning("names with a wildcard match nothing yet: they need policy DNS");
 }
@@ -188,7 +236,7 @@ static int lease(struct sl_names *names, struct sl_set *set, __u32 policy_id,
 			break;
 		}
 	rc = rc
-		     ?: sl_guard_lease(set, policy_id, names->compiled, addr, SL_ADDR_REAL,
+		     ?: sl_guard_lease(set, policy_id, names->compiled, addr, kind_of(names, addr),
 				       shared.data, shared.count, err);
 	sl_array_free(&shared);
 	return rc;

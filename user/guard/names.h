@@ -21,7 +21,11 @@ struct sl_names_report {
 	size_t names;     /* that can be looked up */
 	size_t failed;    /* of those, this time */
 	size_t wildcards; /* that can't be */
-	size_t addresses; /* leases now */
+	size_t addresses; /* that they have */
+	size_t withheld;  /* of those, that no rule lets the name have (enum sl_withheld) */
+	const char *first_withheld; /* of the compiled policy, as `policy` is */
+	struct sl_addr first_addr;
+	const struct sl_policy *policy;
 	char first_failed[256];
 	char first_error[128];
 };
@@ -36,8 +40,8 @@ size_t sl_names_count(const struct sl_names *names);
 /* Those with one. */
 size_t sl_names_wildcards(const struct sl_names *names);
 
-/* Looks up, without touching compiled policy or guard: may take long. 0 or -ENOMEM. */
-int sl_names_resolve(struct sl_names *names, struct sl_names_report *report);
+/* Looks up, without touching compiled policy or guard: may take long. 0 or -errno with err. */
+int sl_names_resolve(struct sl_names *names, struct sl_names_report *report, struct sl_err *err);
 
 /* Warns of what a report says did not work. */
 void sl_names_tell(const struct sl_names_report *report);

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,6 +15,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "kernel/rtnetlink.h"
 
 #ifndef SO_NETNS_COOKIE
 #define SO_NETNS_COOKIE 71
@@ -69,28 +69,8 @@ int sl_netns_run(int ns, int (*fn)(void *arg), void *arg)
 
 /* --- rtnetlink(7) --- */
 
-struct request {
-	struct nlmsghdr head;
-	union {
-		struct ifinfomsg link;
-		struct rtmsg route;
-		struct ifaddrmsg addr;
-	};
-	char attrs[64];
-};
-
-static void put_attr(struct request *req, unsigned short type, const void *data, size_t size)
-{
-	struct rtattr *attr = (struct rtattr *)((char *)req + NLMSG_ALIGN(req->head.nlmsg_len));
-
-	attr->rta_type = type;
-	attr->rta_len = RTA_LENGTH(size);
-	memcpy(RTA_DATA(attr), data, size);
-	req->head.nlmsg_len = NLMSG_ALIGN(req->head.nlmsg_len) + RTA_ALIGN(attr->rta_len);
-}
-
 /* Sends it and waits for the kernel's answer, which it has by then: 0 or -errno. */
-static int talk(int fd, const struct request *req)
+static int talk(int fd, const struct sl_rt_request *req)
 {
 	struct {
 		struct nlmsghdr head;
@@ -111,7 +91,7 @@ static int talk(int fd, const struct request *req)
 
 static int loopback_up(int fd)
 {
-	const struct request req = {
+	const struct sl_rt_request req = {
 		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(req.link)),
 			  .nlmsg_type = RTM_NEWLINK,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
@@ -127,7 +107,7 @@ static int loopback_up(int fd)
  */
 static int local_default(int fd, int family, const char *source)
 {
-	struct request req = {
+	struct sl_rt_request req = {
 		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(req.route)),
 			  .nlmsg_type = RTM_NEWROUTE,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE },
@@ -141,9 +121,9 @@ static int local_default(int fd, int family, const char *source)
 
 	if (inet_pton(family, source, &addr) != 1)
 		return -EINVAL;
-	put_attr(&req, RTA_OIF, &(int){ LO_INDEX }, sizeof(int));
-	put_attr(&req, RTA_PREFSRC, &addr,
-		 family == AF_INET ? sizeof(struct in_addr) : sizeof(addr));
+	sl_rt_put_attr(&req, RTA_OIF, &(int){ LO_INDEX }, sizeof(int));
+	sl_rt_put_attr(&req, RTA_PREFSRC, &addr,
+		       family == AF_INET ? sizeof(struct in_addr) : sizeof(addr));
 	return talk(fd, &req);
 }
 
@@ -158,7 +138,7 @@ static int local_default(int fd, int family, const char *source)
 static int add_address(int fd, int family, const char *text)
 {
 	const bool v4 = family == AF_INET;
-	struct request req = {
+	struct sl_rt_request req = {
 		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(req.addr)),
 			  .nlmsg_type = RTM_NEWADDR,
 			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE },
@@ -172,8 +152,8 @@ static int add_address(int fd, int family, const char *text)
 
 	if (inet_pton(family, text, &addr) != 1)
 		return -EINVAL;
-	put_attr(&req, IFA_LOCAL, &addr, v4 ? sizeof(struct in_addr) : sizeof(addr));
-	put_attr(&req, IFA_ADDRESS, &addr, v4 ? sizeof(struct in_addr) : sizeof(addr));
+	sl_rt_put_attr(&req, IFA_LOCAL, &addr, v4 ? sizeof(struct in_addr) : sizeof(addr));
+	sl_rt_put_attr(&req, IFA_ADDRESS, &addr, v4 ? sizeof(struct in_addr) : sizeof(addr));
 	return talk(fd, &req);
 }
 

@@ -74,11 +74,16 @@ const struct sl_range *sl_reserved_prefix(const struct sl_prefix *prefix); /* th
 /* Ranges of which a relay makes addresses of names (sluice/dns.h). NULL at the end. */
 const struct sl_range *sl_synthetic_at(size_t index);
 
-/*
- * A synthetic address stands for a name, and nobody has it: what a real one may not be is
- * found out when one is dialled for it.
- */
-enum sl_addr_kind { SL_ADDR_REAL, SL_ADDR_SYNTHETIC };
+enum sl_addr_kind {
+	SL_ADDR_REAL,
+	/* Real, and what is sent there arrives at this machine (kernel/own_addr.h). */
+	SL_ADDR_OWN,
+	/*
+	 * Stands for a name, and nobody has it: what a real one may not be is found out when
+	 * one is dialled for it.
+	 */
+	SL_ADDR_SYNTHETIC,
+};
 
 /* Ranges that a wildcard name may not answer, unless allowed_ips has the address. */
 const struct sl_range *sl_private_addr(const struct sl_addr *addr);

@@ -27,7 +27,8 @@
  * - A destination class is a set of (bit, lowest entry with that bit). Its id is stable
  *   while the compiled policy lives; ids count from 0 without gaps.
  * - Names: an address that was learned for names ("lease") gets the class of its prefix
- *   united with those of the names' rules, subject to allowed_ips: sl_compiled_address().
+ *   united with those of the names' rules that let it have the address (enum sl_withheld):
+ *   sl_compiled_address().
  *   That may make new classes: load those at or above the count you loaded before.
  *
  * The policy is borrowed and must outlive it. Not locked: one thread, or only readers of
@@ -207,21 +208,37 @@ uint32_t sl_compiled_listen(const struct sl_compiled *compiled, enum sl_transpor
 bool sl_compiled_host(const struct sl_compiled *compiled, const char *name);
 
 /*
- * Calls `row` for each rule of a port class that matches the name and lets it have the
- * address: a private address is not for a wildcard, a reserved one for nobody, and
- * allowed_ips, when given, must have it. `addr` NULL: whatever address it has. Returns what
- * `row` returned, or 0.
+ * Why a rule that matches a name does not let it have an address. Whoever runs the DNS of a
+ * name chooses its addresses, so those that lead back to the machine, or to what is private,
+ * take somebody's word.
+ */
+enum sl_withheld {
+	SL_WITHHELD_NOT,      /* it may have it */
+	SL_WITHHELD_RESERVED, /* no name may (addr.h) */
+	SL_WITHHELD_UNLISTED, /* allowed_ips was given, without it */
+	SL_WITHHELD_PRIVATE,  /* the host has a wildcard, and there is no allowed_ips */
+	SL_WITHHELD_OWN,      /* it is the machine's own, and there is no allowed_ips */
+};
+
+/* `host` may be a wildcard; `allowed` is its allowed_ips. */
+enum sl_withheld sl_name_withheld(const char *host, const struct sl_prefixes *allowed,
+				  const struct sl_addr *addr, enum sl_addr_kind kind);
+
+/*
+ * Calls `row` for each rule of a port class that matches the name, with its class or, when it
+ * does not let the name have the address, with one that allows nothing and has flag
+ * SL_CLASS_RESERVED. Returns what `row` returned, or 0.
  */
 int sl_compiled_name_each(const struct sl_compiled *compiled, uint32_t port_class, const char *name,
-			  const struct sl_addr *addr, int (*row)(uint32_t class_id, void *arg),
-			  void *arg);
+			  const struct sl_addr *addr, enum sl_addr_kind kind,
+			  int (*row)(uint32_t class_id, void *arg), void *arg);
 
 /*
  * Whether any rule would let the name have the address, on any port: which answers policy
  * DNS passes on.
  */
 bool sl_compiled_answer(const struct sl_compiled *compiled, const char *name,
-			const struct sl_addr *addr);
+			const struct sl_addr *addr, enum sl_addr_kind kind);
 
 /* The class of a lease, made if there is no such class yet. -E2BIG (no class left), -ENOMEM. */
 int sl_compiled_address(struct sl_compiled *compiled, enum sl_transport transport, uint16_t port,

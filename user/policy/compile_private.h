@@ -66,17 +66,12 @@ struct sl_compiled {
 	struct sl_array names;      /* struct sl_name_row, by host */
 	struct sl_array host_first; /* uint32_t by host, and the end: its rows */
 	struct sl_htab *name_index;
+	uint32_t withheld_class; /* allows nothing: of rules that withhold an address */
 
 	/* Listeners */
 	struct sl_port_map listen_ports;
 	struct sl_array listen_classes; /* uint32_t by port class of listen_ports, from 1 */
 };
-
-/*
- * Whether a rule for `host` (which may be a wildcard) lets names it matches have an address:
- * what sl_compiled_name_each() says.
- */
-bool sl_name_lets(const char *host, const struct sl_prefixes *allowed, const struct sl_addr *addr);
 
 int sl_compile_binaries(struct sl_compiled *compiled, struct sl_err *err);
 int sl_compile_ports(struct sl_compiled *compiled, struct sl_err *err);

@@ -106,6 +106,7 @@ struct tally {
 	uint32_t withheld; /* rule that would, were it not strict */
 	uint32_t missed;   /* rule that would, were the digest right */
 	uint32_t named;    /* rule that names the destination */
+	bool reserved;     /* a rule has the name, and does not let it have the address */
 };
 
 static void lower(uint32_t *rule, uint32_t other)
@@ -125,8 +126,10 @@ static int weigh(uint32_t class_id, void *arg)
 {
 	struct tally *tally = arg;
 	const struct sl_lineage_bits *lineage = tally->lineage;
+	const struct sl_class class = sl_compiled_class(tally->compiled, class_id);
 
-	lower(&tally->named, sl_compiled_class(tally->compiled, class_id).first_rule);
+	tally->reserved |= (class.flags & SL_CLASS_RESERVED) != 0;
+	lower(&tally->named, class.first_rule);
 	weigh_bits(tally, class_id, &lineage->match, &tally->allowed);
 	weigh_bits(tally, class_id, &lineage->withheld, &tally->withheld);
 	weigh_bits(tally, class_id, &lineage->missed, &tally->missed);
@@ -146,9 +149,8 @@ static void weigh_destination(struct tally *tally, const struct sl_query *query)
 		return;
 	weigh(sl_compiled_dest(tally->compiled, port_class, &query->addr), tally);
 	for (size_t i = 0; i < query->name_count; i++)
-		sl_compiled_name_each(tally->compiled, port_class, query->names[i],
-				      query->kind == SL_ADDR_REAL ? &query->addr : NULL, weigh,
-				      tally);
+		sl_compiled_name_each(tally->compiled, port_class, query->names[i], &query->addr,
+				      query->kind, weigh, tally);
 }
 
 static void judge(const struct tally *tally, const struct sl_query *query, struct sl_decision *out)
@@ -170,7 +172,7 @@ static void judge(const struct tally *tally, const struct sl_query *query, struc
 		out->reason = SL_REASON_BINARY;
 	} else {
 		/* Here and not before: most queries never need it. */
-		out->reason = !query->listen && sl_reserved_addr(&query->addr)
+		out->reason = !query->listen && (tally->reserved || sl_reserved_addr(&query->addr))
 				      ? SL_REASON_RESERVED_ADDRESS
 				      : SL_REASON_ENDPOINT;
 	}

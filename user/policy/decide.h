@@ -11,7 +11,8 @@
  *     opened the socket: strict;
  *  5. a rule for it would match, were the digest right: integrity;
  *  6. a rule for it exists: binary;
- *  7. the address is reserved: reserved-address;
+ *  7. the address is reserved, or a rule has its name and does not let it have the address
+ *     (enum sl_withheld): reserved-address;
  *  8. else: endpoint.
  */
 #ifndef SLUICE_USER_POLICY_DECIDE_H

@@ -159,6 +159,13 @@ static int add_row(struct sl_compiled *compiled, const struct allowed *allowed,
 	return 0;
 }
 
+static int make_withheld(struct sl_compiled *compiled)
+{
+	sl_class_begin(&compiled->classes);
+	sl_class_add_flags(&compiled->classes, SL_CLASS_RESERVED);
+	return sl_class_end(&compiled->classes, &compiled->withheld_class);
+}
+
 static int make_rows(struct sl_compiled *compiled, const struct allowed *allowed,
 		     struct sl_array *array)
 {
@@ -204,6 +211,8 @@ int sl_compile_names(struct sl_compiled *compiled, struct sl_err *err)
 	if (!ret)
 		ret = collect(compiled, &items, &allowed);
 	collected = !ret;
+	if (!ret && items.count)
+		ret = make_withheld(compiled);
 	if (!ret)
 		ret = make_rows(compiled, &allowed, &items);
 	sl_intern_free(&allowed.texts);
@@ -264,17 +273,23 @@ static uint32_t next_pattern(struct patterns *walk)
 	return SL_INTERN_NONE;
 }
 
-bool sl_name_lets(const char *host, const struct sl_prefixes *allowed, const struct sl_addr *addr)
+enum sl_withheld sl_name_withheld(const char *host, const struct sl_prefixes *allowed,
+				  const struct sl_addr *addr, enum sl_addr_kind kind)
 {
+	if (kind == SL_ADDR_SYNTHETIC)
+		return SL_WITHHELD_NOT;
 	if (sl_reserved_addr(addr))
-		return false;
-	if (!allowed->count)
-		return !sl_host_is_wild(host) || !sl_private_addr(addr);
+		return SL_WITHHELD_RESERVED;
 	for (size_t i = 0; i < allowed->count; i++) {
 		if (sl_prefix_has(&allowed->items[i], addr))
-			return true;
+			return SL_WITHHELD_NOT;
 	}
-	return false;
+	if (allowed->count)
+		return SL_WITHHELD_UNLISTED;
+	if (kind == SL_ADDR_OWN)
+		return SL_WITHHELD_OWN;
+	return sl_host_is_wild(host) && sl_private_addr(addr) ? SL_WITHHELD_PRIVATE
+							      : SL_WITHHELD_NOT;
 }
 
 bool sl_compiled_host(const struct sl_compiled *compiled, const char *name)
@@ -285,8 +300,8 @@ bool sl_compiled_host(const struct sl_compiled *compiled, const char *name)
 }
 
 int sl_compiled_name_each(const struct sl_compiled *compiled, uint32_t port_class, const char *name,
-			  const struct sl_addr *addr, int (*row)(uint32_t class_id, void *arg),
-			  void *arg)
+			  const struct sl_addr *addr, enum sl_addr_kind kind,
+			  int (*row)(uint32_t class_id, void *arg), void *arg)
 {
 	struct patterns walk = { .compiled = compiled, .name = name };
 	uint32_t host;
@@ -300,15 +315,17 @@ int sl_compiled_name_each(const struct sl_compiled *compiled, uint32_t port_clas
 			const struct sl_name_row *at =
 				sl_array_at(&compiled->names, rows->first + i);
 
-			if (!addr || sl_name_lets(at->host, at->allowed, addr))
-				ret = row(at->class_id, arg);
+			ret = row(sl_name_withheld(at->host, at->allowed, addr, kind)
+					  ? compiled->withheld_class
+					  : at->class_id,
+				  arg);
 		}
 	}
 	return ret;
 }
 
 bool sl_compiled_answer(const struct sl_compiled *compiled, const char *name,
-			const struct sl_addr *addr)
+			const struct sl_addr *addr, enum sl_addr_kind kind)
 {
 	struct patterns walk = { .compiled = compiled, .name = name };
 	const uint32_t *first = compiled->host_first.data;
@@ -318,7 +335,7 @@ bool sl_compiled_answer(const struct sl_compiled *compiled, const char *name,
 		for (uint32_t i = first[host]; i < first[host + 1]; i++) {
 			const struct sl_name_row *row = sl_array_at(&compiled->names, i);
 
-			if (sl_name_lets(row->host, row->allowed, addr))
+			if (!sl_name_withheld(row->host, row->allowed, addr, kind))
 				return true;
 		}
 	}
@@ -346,7 +363,7 @@ int sl_compiled_address(struct sl_compiled *compiled, enum sl_transport transpor
 	sl_class_begin(&compiled->classes);
 	sl_class_add_class(&compiled->classes, sl_compiled_dest(compiled, port_class, addr));
 	for (size_t i = 0; i < count; i++)
-		sl_compiled_name_each(compiled, port_class, names[i],
-				      kind == SL_ADDR_REAL ? addr : NULL, add_class, compiled);
+		sl_compiled_name_each(compiled, port_class, names[i], addr, kind, add_class,
+				      compiled);
 	return sl_class_end(&compiled->classes, class_id);
 }

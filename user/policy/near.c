@@ -27,7 +27,8 @@ static bool same_destination(const struct sl_policy_endpoint *endpoint,
 	}
 	for (size_t i = 0; endpoint->host && i < query->name_count; i++) {
 		if (sl_host_match(endpoint->host, query->names[i]) &&
-		    (!lets || sl_name_lets(endpoint->host, &endpoint->allowed, &query->addr)))
+		    (!lets || !sl_name_withheld(endpoint->host, &endpoint->allowed, &query->addr,
+						query->kind)))
 			return true;
 	}
 	return false;

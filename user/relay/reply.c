@@ -9,7 +9,7 @@
 #include "base/object.h"
 #include "relay/head.h"
 
-#define HINT_MAX 512
+#define HINT_MAX 1024
 
 const struct sl_reply sl_reply_refusals[SL_RELAY_REFUSAL_MAX] = {
 	[SL_RELAY_DENIED] = { .status = 403, .code = SL_SOCKS_DENIED, .reason = "denied" },

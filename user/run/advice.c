@@ -209,7 +209,10 @@ const char *sl_advice_text(char *dst, size_t size, const struct sl_advice *advic
 	switch (advice->reason) {
 	case SL_REASON_ENDPOINT:
 	case SL_REASON_RESERVED_ADDRESS:
-		advise_end(&text, advice, add_endpoint);
+		if (advice->withheld && *advice->withheld)
+			add(&text, "%s", advice->withheld);
+		else
+			advise_end(&text, advice, add_endpoint);
 		break;
 	case SL_REASON_LISTEN:
 		advise_end(&text, advice, add_listen);

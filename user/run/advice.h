@@ -16,7 +16,9 @@ struct sl_advice {
 	const char *name;          /* that `remote` was looked up by; NULL: none */
 	const char *proto;         /* "tcp", … */
 	bool tried;                /* only connect() of a UDP socket */
-	const char *exe;           /* path of the image; NULL: not known */
+	/* For `reserved-address`: sl_withheld_text() of the name; NULL, "": it is not the name's. */
+	const char *withheld;
+	const char *exe; /* path of the image; NULL: not known */
 	/*
 	 * Key of the entry to add to: for reasons `binary` and `integrity` the one that names
 	 * the destination, else one that the image matches. NULL: there is none.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "run/enforce.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "guard/apply.h"
 #include "guard/names.h"
 #include "policy/decide.h"
+#include "policy/withheld.h"
 #include "run/hints.h"
 
 struct sl_enforce {
@@ -26,6 +28,7 @@ struct sl_enforce {
 	pthread_t refresher;
 	bool refreshing;
 	bool stop;
+	char withheld[SL_WITHHELD_TEXT]; /* of the latest advice */
 };
 
 void sl_enforce_free(struct sl_enforce **enforce)
@@ -231,8 +234,15 @@ static const char *script_of(const struct sl_policy *policy, const struct sl_adv
 
 void sl_enforce_advise(struct sl_advice *advice, const struct sl_view_event *event, void *enforce)
 {
+	const struct sl_endpoint *remote = &event->decision->remote;
 	struct sl_enforce *e = enforce;
+	struct sl_addr addr;
 
+	memcpy(addr.be, remote->addr_be, sizeof(addr.be));
+	if (advice->reason == SL_REASON_RESERVED_ADDRESS && advice->name)
+		advice->withheld = sl_withheld_text(e->withheld, sizeof(e->withheld),
+						    sl_apply_policy(e->apply), advice->name,
+						    ntohs(remote->port_be), &addr);
 	if (event->process &&
 	    (advice->reason == SL_REASON_ENDPOINT || advice->reason == SL_REASON_LISTEN ||
 	     advice->reason == SL_REASON_RESERVED_ADDRESS))

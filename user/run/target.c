@@ -20,7 +20,10 @@ const char *sl_target_text(char *dst, size_t size, const char *name, const struc
 {
 	char address[SL_FORMAT_MAX] = "";
 
-	if (!sl_view_endpoint_empty(end))
+	/* An answer of policy DNS has no port. */
+	if (!sl_view_endpoint_empty(end) && !end->port_be)
+		sl_format_addr(address, sizeof(address), end->addr_be);
+	else if (!sl_view_endpoint_empty(end))
 		sl_format_endpoint(address, sizeof(address), end);
 	if (name && *address && no_address(end))
 		snprintf(dst, size, "%s:%u", name, ntohs(end->port_be));
