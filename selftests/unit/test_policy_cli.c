@@ -117,19 +117,43 @@ Test(policy_cli, explain_allowed)
 			    "REG.example.org:443", NULL),
 		     0, "%s", errors);
 	has(out, "verdict: allow\n");
-	has(out, "rule: reg\nline: 4\nhost: reg.example.org\n");
-	has(out, "names: resolved when the policy is loaded, and refreshed\n");
-	/* A name whose rule has allowed_ips: one of these stands for it. */
+	/* By the name: no address is made up for it. */
+	has(out, "rule: reg\nline: 4\nhost: reg.example.org\nport: 443\naddress_is: any that ");
+	has(out, "names: looked up by policy DNS as clients ask");
+	cr_expect_null(strstr(out, "to:"), "%s", out);
+	/* A name whose rule has allowed_ips: one of these would do. */
 	cr_expect_eq(sluice("explain", "FILE", "--exe", "/usr/bin/node", "--to",
 			    "a.cdn.example.org:80", NULL),
 		     0);
 	has(out, "verdict: allow\n");
-	has(out, "to: 10.2.0.0:80\n");
+	has(out, "host: a.cdn.example.org\nport: 80\naddress_is: ");
+	cr_expect_null(strstr(out, "to:"), "%s", out);
 	cr_expect_eq(sluice("explain", "FILE", "--exe", "/usr/bin/node", "--to",
 			    "a.cdn.example.org:80", "--address", "10.3.0.1", NULL),
 		     0);
 	has(out, "verdict: deny\nreason: reserved-address\n");
+	has(out, "to: 10.3.0.1:80\n");
+	has(out,
+	    "advice: if it may lead to 10.3.0.1 (not in its allowed_ips), add to 'reg': "
+	    "endpoints: [{host: a.cdn.example.org, port: 80, allowed_ips: [\"10.3.0.1/32\"]}]\n");
 	cr_expect_null(strstr(out, "address_is"));
+}
+
+/* A name that no rule has, and one that is an address in all but name. */
+Test(policy_cli, explain_names_without_a_rule)
+{
+	cr_expect_eq(sluice("explain", "FILE", "--exe", "/usr/bin/node", "--to",
+			    "other.example.org:443", NULL),
+		     0);
+	has(out, "verdict: deny\nreason: endpoint\n");
+	has(out, "host: other.example.org\nport: 443\naddress_is: not looked up: no rule has the ");
+	cr_expect_null(strstr(out, "to:"), "%s", out);
+	cr_expect_eq(sluice("explain", "FILE", "--exe", "/usr/bin/node", "--to", "LocalHost:443",
+			    NULL),
+		     0);
+	has(out, "verdict: deny\nreason: reserved-address\n");
+	has(out, "host: localhost\nport: 443\nto: 127.0.0.1:443\naddress_is: loopback (RFC 6761)");
+	cr_expect_null(strstr(out, "names:"), "%s", out);
 }
 
 Test(policy_cli, explain_near_misses)

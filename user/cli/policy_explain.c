@@ -13,6 +13,7 @@
 #include "base/parse.h"
 #include "cli/policy_explain.h"
 #include "policy/match.h"
+#include "policy/withheld.h"
 
 #define NEAR_SHOWN 8
 
@@ -67,7 +68,9 @@ struct question {
 	uint8_t sha256[SL_SHA256_LEN];
 	char name[SL_HOST_MAX + 1];
 	const char *names[1];
-	bool assumed; /* the address: the name was not resolved */
+	bool assumed; /* the address: the name is not looked up */
+	bool named;   /* a rule has the name: it is decided by that */
+	bool local;   /* the name stands for loopback, whatever DNS says */
 	struct sl_query query;
 };
 
@@ -102,9 +105,18 @@ static int parse_name(struct sl_cli *cli, const char *to, struct question *quest
 	return 0;
 }
 
+/* RFC 6761, 6.3: resolvers answer these themselves. */
+static bool is_localhost(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return !strcmp(end ? end + 1 : name, "localhost");
+}
+
 static int parse_to(struct sl_cli *cli, const struct explain_options *options,
 		    struct question *question)
 {
+	static const struct sl_addr loopback = { { 0, 0, SL_BE32(0xffff), SL_BE32(0x7f000001) } };
 	struct sl_endpoint endpoint;
 	int ret = 0;
 
@@ -115,6 +127,12 @@ static int parse_to(struct sl_cli *cli, const struct explain_options *options,
 		question->query.port = ntohs(endpoint.port_be);
 	} else {
 		ret = parse_name(cli, options->to, question);
+	}
+	if (!ret && !options->address && question->assumed && is_localhost(question->name)) {
+		question->query.addr = loopback;
+		question->query.name_count = 0;
+		question->assumed = false;
+		question->local = true;
 	}
 	if (ret || !options->address)
 		return ret;
@@ -167,8 +185,10 @@ static void ask_assumed(const struct sl_policy_open *open, struct question *ques
 			struct sl_query query = question->query;
 			struct sl_decision other;
 
-			if (!decision->reason || !at->allowed.count ||
-			    !sl_host_match(at->host, question->name))
+			if (!at->host || !sl_host_match(at->host, question->name))
+				continue;
+			question->named = true;
+			if (!decision->reason || !at->allowed.count)
 				continue;
 			query.addr = at->allowed.items[0].addr;
 			sl_decide(open->compiled, &query, &other);
@@ -197,12 +217,18 @@ static const struct sl_field near_fields[] = {
 };
 
 struct answer {
-	const char *verdict, *reason, *meaning, *rule, *host, *address_is, *names;
+	const char *verdict, *reason, *meaning, *rule, *host, *address_is, *names, *advice;
 	uint32_t line;
-	struct sl_endpoint to;
+	uint32_t port;         /* with a host */
+	struct sl_endpoint to; /* empty: the name is what counts */
 	const char *transport;
 	struct sl_records near;
 };
+
+static bool has_to(const void *record)
+{
+	return ((const struct answer *)record)->to.port_be;
+}
 
 static const struct sl_field answer_fields[] = {
 	SL_FIELD_TEXT(struct answer, verdict, NULL),
@@ -211,10 +237,12 @@ static const struct sl_field answer_fields[] = {
 	SL_FIELD_TEXT(struct answer, rule, NULL, .flags = SL_FIELD_NULL),
 	SL_FIELD_UINT(struct answer, line, NULL, .flags = SL_FIELD_OPTIONAL),
 	SL_FIELD_TEXT(struct answer, host, NULL),
-	SL_FIELD_ENDPOINT(struct answer, to, NULL),
+	SL_FIELD_UINT(struct answer, port, NULL, .flags = SL_FIELD_OPTIONAL),
+	SL_FIELD_ENDPOINT(struct answer, to, NULL, .present = has_to),
 	SL_FIELD_TEXT(struct answer, address_is, NULL),
 	SL_FIELD_TEXT(struct answer, transport, NULL),
 	SL_FIELD_TEXT(struct answer, names, NULL),
+	SL_FIELD_TEXT(struct answer, advice, NULL),
 	SL_FIELD_RECORDS(struct answer, near, NULL, near_fields, .flags = SL_FIELD_JSON_ONLY),
 	{ 0 },
 };
@@ -241,10 +269,28 @@ static size_t find_near(const struct sl_policy_open *open, const struct question
 	return count;
 }
 
+/* What is said of the address; NULL: nothing, since it was given. */
+static const char *address_is(const struct question *question, const struct sl_decision *decision)
+{
+	if (question->local)
+		return "loopback (RFC 6761); the sandbox's own listeners there need no rule";
+	if (!question->assumed)
+		return NULL;
+	if (question->named)
+		return "any that the rule lets the name have: no reserved ones; the machine's own, "
+		       "and private ones of wildcards, only as its allowed_ips";
+	if (decision->reason == SL_REASON_ENDPOINT)
+		return "not looked up: no rule has the name, so policy DNS refuses it; --address "
+		       "says which one is meant";
+	return "an example for a rule for addresses: no rule has the name, so policy DNS refuses "
+	       "it; --address says which one is meant";
+}
+
 static int print_answer(struct sl_cli *cli, const struct sl_policy_open *open,
 			const struct question *question, const struct sl_decision *decision)
 {
 	struct near_row rows[NEAR_SHOWN] = { 0 };
+	char advice[SL_WITHHELD_TEXT];
 	const struct sl_policy_entry *entries = open->policy->entries;
 	bool ruled = decision->rule != SL_RULE_NONE;
 	struct answer answer = {
@@ -253,18 +299,26 @@ static int print_answer(struct sl_cli *cli, const struct sl_policy_open *open,
 		.meaning = sl_reason_help(decision->reason),
 		.rule = ruled ? entries[decision->rule].key : NULL,
 		.line = ruled ? entries[decision->rule].at.line : 0,
-		.host = question->query.name_count ? question->name : NULL,
-		.address_is = question->assumed ? "an example: the name was not resolved" : NULL,
+		.host = question->name[0] ? question->name : NULL,
+		.port = question->name[0] ? question->query.port : 0,
+		.address_is = address_is(question, decision),
 		.transport = sl_transport_names[question->query.transport],
 		.names = question->query.name_count
-				 ? "resolved when the policy is loaded, and refreshed"
+				 ? "looked up by policy DNS as clients ask, else (--dns host) when "
+				   "the policy is loaded and every 30 s"
 				 : NULL,
-		.to.port_be = htons(question->query.port),
 		.near = { .data = rows, .stride = sizeof(rows[0]) },
 	};
 	int ret;
 
-	memcpy(answer.to.addr_be, question->query.addr.be, sizeof(answer.to.addr_be));
+	if (!question->assumed || (!question->named && decision->reason != SL_REASON_ENDPOINT)) {
+		memcpy(answer.to.addr_be, question->query.addr.be, sizeof(answer.to.addr_be));
+		answer.to.port_be = htons(question->query.port);
+	}
+	if (decision->reason == SL_REASON_RESERVED_ADDRESS && question->query.name_count)
+		answer.advice = sl_withheld_text(advice, sizeof(advice), open->policy,
+						 question->name, question->query.port,
+						 &question->query.addr);
 	answer.near.count = find_near(open, question, decision, rows);
 	ret = sl_print_record(&cli->output, answer_fields, &answer);
 	if (!ret && answer.near.count && !cli->output.json) {
@@ -299,11 +353,12 @@ const struct sl_command sl_cmd_policy_explain = {
 	.name = "explain",
 	.summary = "say what a policy makes of one connection, and why",
 	.synopsis = "FILE --exe PATH [--exe PARENT …] --to HOST:PORT",
-	.details = "Nothing is opened or resolved: paths, digests and names are what you give.\n"
-		   "When it would be denied, what comes closest is listed: the binaries that may\n"
-		   "go there, or the destinations that the binary may go to.\n"
-		   "Names in rules are resolved when the policy is loaded, and refreshed.\n"
-		   "The exit status is 0 whatever the answer; with -j, `verdict` has it.",
+	.details =
+		"Nothing is opened or resolved: paths, digests and names are what you give.\n"
+		"When it would be denied, what comes closest is listed: the binaries that may\n"
+		"go there, or the destinations that the binary may go to.\n"
+		"A name is decided by rules with names; --address asks of one of its addresses.\n"
+		"The exit status is 0 whatever the answer; with -j, `verdict` has it.",
 	.options = explain_options,
 	.options_size = sizeof(struct explain_options),
 	.run = policy_explain,
