@@ -37,6 +37,7 @@ static const char *const zone[] = {
 	"unspecified.test. 60 IN A 0.0.0.0",
 	"embedded.test. 60 IN AAAA ::ffff:192.0.2.77",
 	"long.test. 4294967295 IN A 192.0.2.8",
+	"edge.test. 2147483647 IN A 192.0.2.9",
 	"denied.example. 60 IN A 192.0.2.66",
 };
 
@@ -179,7 +180,7 @@ Test(dns_server, addresses_that_the_policy_does_not_let_be_answered_are_taken_ou
 	cr_expect_eq(world.lease_count, 1);
 }
 
-/* IPv4 in IPv6 is leased as what it is, and told as it came; a TTL may be no TTL. */
+/* IPv4 in IPv6 is leased as what it is, and told as it came; RFC 2181, 8: a TTL may be none. */
 Test(dns_server, addresses_and_ttls_in_odd_forms)
 {
 	char text[SL_FORMAT_MAX];
@@ -188,9 +189,11 @@ Test(dns_server, addresses_and_ttls_in_odd_forms)
 	       "embedded.test. 60 IN AAAA ::ffff:192.0.2.77");
 	cr_assert_eq(world.lease_count, 1);
 	cr_expect_str_eq(sl_format_addr(text, sizeof(text), world.leases[0].addr.be), "192.0.2.77");
-	expect_a("long.test", 0, "long.test. 4294967295 IN A 192.0.2.8");
+	expect_a("long.test", 0, "long.test. 0 IN A 192.0.2.8");
 	cr_assert_eq(world.lease_count, 2);
 	cr_expect_eq(world.leases[1].ttl_s, 0);
+	expect_a("edge.test", 0, "edge.test. 2147483647 IN A 192.0.2.9");
+	cr_expect_eq(world.leases[2].ttl_s, INT32_MAX);
 }
 
 Test(dns_server, the_name_asked_has_the_lease_whatever_it_is_an_alias_of)

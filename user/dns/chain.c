@@ -60,11 +60,14 @@ bool sl_chain_has(const struct sl_chain *chain, const ldns_rr *record, uint16_t 
 	return is(record, chain->end, type);
 }
 
+static uint32_t sound_ttl(uint32_t ttl_s)
+{
+	return ttl_s > INT32_MAX ? 0 : ttl_s;
+}
+
 uint32_t sl_record_ttl_s(const ldns_rr *record)
 {
-	uint32_t ttl_s = ldns_rr_ttl(record);
-
-	return ttl_s > INT32_MAX ? 0 : ttl_s;
+	return sound_ttl(ldns_rr_ttl(record));
 }
 
 static uint32_t least_ttl(const ldns_rr_list *list, uint32_t ttl_s)
@@ -88,7 +91,7 @@ static uint32_t negative_ttl(const ldns_pkt *message)
 
 		if (ldns_rr_get_type(record) != LDNS_RR_TYPE_SOA || ldns_rr_rd_count(record) != 7)
 			continue;
-		minimum = ldns_rdf2native_int32(ldns_rr_rdf(record, 6));
+		minimum = sound_ttl(ldns_rdf2native_int32(ldns_rr_rdf(record, 6)));
 		return minimum < ttl_s ? minimum : ttl_s;
 	}
 	return 0;

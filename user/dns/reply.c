@@ -19,6 +19,9 @@ struct answer {
 
 static int add(ldns_rr_list **list, ldns_rr *record)
 {
+	/* What clients make of the highest bit they need not be asked. */
+	if (record)
+		ldns_rr_set_ttl(record, sl_record_ttl_s(record));
 	if (record && !*list)
 		*list = ldns_rr_list_new();
 	if (record && *list && ldns_rr_list_push_rr(*list, record))
