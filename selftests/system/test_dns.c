@@ -87,7 +87,7 @@ static void asked(void *arg, const struct sl_dns_asked *told)
 	here.asked++;
 }
 
-static const struct sl_dns_ops ops = { who, eligible, answer, lease, NULL, NULL, asked };
+static const struct sl_dns_ops ops = { who, eligible, NULL, answer, lease, NULL, NULL, asked };
 
 static void *serve(void *arg)
 {

@@ -36,6 +36,17 @@ static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
 	return len >= host_len && !strcmp(name + len - host_len, host) ? SL_DNS_ASK : SL_DNS_REFUSE;
 }
 
+static enum sl_dns_say odd(void *arg, const char *shown, uint16_t type,
+			   const struct sl_dns_who *asker)
+{
+	struct dns_world *world = arg;
+
+	(void)type;
+	(void)asker;
+	snprintf(world->odd, sizeof(world->odd), "%s", shown);
+	return world->odd_passes ? SL_DNS_ASK : SL_DNS_REFUSE;
+}
+
 static bool answer(void *arg, const char *name, const struct sl_addr *addr,
 		   const struct sl_dns_who *asker)
 {
@@ -100,7 +111,7 @@ static void asked(void *arg, const struct sl_dns_asked *told)
 void dns_world_start(struct dns_world *world, unsigned int upstreams)
 {
 	memset(world, 0, sizeof(*world));
-	world->ops = (struct sl_dns_ops){ who, eligible, answer, lease, NULL, reverse, asked };
+	world->ops = (struct sl_dns_ops){ who, eligible, odd, answer, lease, NULL, reverse, asked };
 	world->fake_count = upstreams;
 	world->config.count = upstreams;
 	world->config.timeout_ms = 8000;

@@ -71,6 +71,8 @@ struct dns_world {
 	struct sl_pool *pool; /* not NULL: synthetic addresses */
 	const char *host;     /* eligible with all below it; NULL: "test" */
 	struct sl_dns_who who;
+	bool odd_passes;      /* names with bytes that no host has */
+	char odd[SL_DNS_ODD]; /* the last one */
 	int lease_error;
 	struct dns_lease leases[DNS_LEASES_MAX];
 	size_t lease_count;

@@ -39,6 +39,7 @@ static const char *const zone[] = {
 	"long.test. 4294967295 IN A 192.0.2.8",
 	"edge.test. 2147483647 IN A 192.0.2.9",
 	"denied.example. 60 IN A 192.0.2.66",
+	"sp\\032ace.test. 60 IN A 192.0.2.44",
 };
 
 static void start_with(unsigned int upstreams)
@@ -127,6 +128,20 @@ Test(dns_server, a_denied_name_is_refused_and_nothing_is_asked)
 	cr_expect_eq(upstream_asked(), 0);
 	cr_expect_eq(world.lease_count, 0);
 	cr_expect_eq(sl_dns_outcomes(world.dns, SL_DNS_REFUSED), ARRAY_SIZE(names) + 1);
+}
+
+/* What can be in no policy is decided all the same, and told as text. */
+Test(dns_server, a_name_of_other_bytes_is_a_decision)
+{
+	expect_a("sp\\032ace\\.\\001.test", LDNS_RCODE_REFUSED, "");
+	cr_expect_str_eq(world.odd, "sp\\032ace\\046\\001.test");
+	expect_a(".", LDNS_RCODE_REFUSED, "");
+	cr_expect_str_eq(world.odd, ".");
+	cr_expect_eq(upstream_asked(), 0);
+	/* Where nothing is refused it is asked for; it can't be leased. */
+	world.odd_passes = true;
+	expect_a("sp\\032ace.test", 0, "sp\\032ace.test. 60 IN A 192.0.2.44");
+	cr_expect_eq(world.lease_count, 0);
 }
 
 /* REFUSED would end the search for the name itself: glibc and musl give up then. */

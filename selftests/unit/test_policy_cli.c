@@ -183,7 +183,7 @@ Test(policy_cli, explain_says_what_is_wrong_with_the_question)
 		{ ":443", "no destination" },
 		{ "a:0", "no destination" },
 		{ "192.0.2.1:0", "no destination" },
-		{ "a_b:1", "no host name" },
+		{ "a!b:1", "no host name" },
 		{ "a:70000", "no destination" },
 	};
 

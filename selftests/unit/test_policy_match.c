@@ -172,7 +172,11 @@ Test(policy_match, hosts_get_a_normal_form_or_are_refused)
 	host(".a", NULL);
 	host("-a.b", NULL);
 	host("a-.b", NULL);
-	host("a_b.c", NULL);
+	host("_Dmarc.Example.org", "_dmarc.example.org");
+	host("_http._tcp.deb.debian.org", "_http._tcp.deb.debian.org");
+	host("*._tcp.example.org", "*._tcp.example.org");
+	host("a_b.c", "a_b.c");
+	host("a\\b.c", NULL);
 	host("a b", NULL);
 	host("bücher.example", NULL);
 	host("10.1", NULL);

@@ -17,9 +17,6 @@ static const uint16_t passed[] = {
 	LDNS_RR_TYPE_TLSA,  LDNS_RR_TYPE_TXT, LDNS_RR_TYPE_A,   LDNS_RR_TYPE_AAAA,
 };
 
-#define TYPE_SVCB 64 /* RFC 9460; ldns has no names for them when built without */
-#define TYPE_HTTPS 65
-
 static const char *const outcome_names[SL_DNS_OUTCOME_MAX] = {
 	[SL_DNS_ANSWERED] = "answered", [SL_DNS_FILTERED] = "filtered",
 	[SL_DNS_WITHHELD] = "withheld", [SL_DNS_REFUSED] = "refused",
@@ -131,9 +128,9 @@ static void answered(void *arg, const struct sl_reply *reply)
 		sl_reply_clear(&query->reply);
 	outcome = sl_reply_fill(query, reply);
 	/* A relay reaches whatever family the name has, so the client may use either. */
-	if (query->dns->options.ops->synthetic && address && !query->other_family &&
-	    (outcome == SL_DNS_ANSWERED || outcome == SL_DNS_FILTERED) && !query->addresses &&
-	    query->reply.rcode == LDNS_RCODE_NOERROR) {
+	if (query->dns->options.ops->synthetic && query->name[0] && address &&
+	    !query->other_family && (outcome == SL_DNS_ANSWERED || outcome == SL_DNS_FILTERED) &&
+	    !query->addresses && query->reply.rcode == LDNS_RCODE_NOERROR) {
 		query->other_family = true;
 		ask(query, type == LDNS_RR_TYPE_A ? LDNS_RR_TYPE_AAAA : LDNS_RR_TYPE_A);
 		return;
@@ -201,26 +198,37 @@ static void answer_reverse(struct sl_query *query, const struct sl_addr *addr)
 		answer(query, SL_DNS_LOCAL);
 }
 
+static enum sl_dns_say decide_odd(const struct sl_query *query)
+{
+	const struct sl_dns_options *options = &query->dns->options;
+	char shown[SL_DNS_ODD];
+
+	if (!options->ops->odd)
+		return SL_DNS_REFUSE;
+	sl_question_show(&query->question, shown, sizeof(shown));
+	return options->ops->odd(options->arg, shown, query->question.type, &query->who);
+}
+
 /* By name and type, of a query that is sound. */
 static void decide(struct sl_query *query)
 {
 	const struct sl_dns_options *options = &query->dns->options;
 	uint16_t type = query->question.type;
-	enum sl_dns_say say = SL_DNS_REFUSE;
+	enum sl_dns_say say;
 	struct sl_addr addr;
 
 	if (query->name[0] && type == LDNS_RR_TYPE_PTR && sl_reverse_addr(query->name, &addr)) {
 		answer_reverse(query, &addr);
 		return;
 	}
-	if (query->name[0])
-		say = options->ops->eligible(options->arg, query->name, type, &query->who);
+	say = query->name[0] ? options->ops->eligible(options->arg, query->name, type, &query->who)
+			     : decide_odd(query);
 	if (say == SL_DNS_REFUSE) {
 		answer_with(query, SL_DNS_REFUSED, LDNS_RCODE_REFUSED, SL_EDE_BLOCKED,
 			    "sluice: no rule names this host");
 	} else if (say == SL_DNS_ABSENT) {
 		answer_with(query, SL_DNS_LOCAL, LDNS_RCODE_NXDOMAIN, SL_EDE_NONE, NULL);
-	} else if (type == TYPE_HTTPS || type == TYPE_SVCB) {
+	} else if (type == SL_DNS_TYPE_HTTPS || type == SL_DNS_TYPE_SVCB) {
 		answer_with(query, SL_DNS_WITHHELD, LDNS_RCODE_NOERROR, SL_EDE_FILTERED,
 			    "sluice: service bindings are not passed on");
 	} else if (type == LDNS_RR_TYPE_ANY) {

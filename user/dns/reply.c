@@ -77,10 +77,11 @@ static enum sl_dns_outcome no_memory(struct sl_query *query)
 static int add_address(struct sl_query *query, ldns_rr *record, const struct sl_addr *addr)
 {
 	const struct sl_dns_options *options = &query->dns->options;
-	int ret = record ? options->ops->lease(options->arg, query->name, addr,
-					       sl_record_ttl_s(record), &query->who)
-			 : -ENOMEM;
+	int ret = record ? 0 : -ENOMEM;
 
+	if (!ret && query->name[0])
+		ret = options->ops->lease(options->arg, query->name, addr, sl_record_ttl_s(record),
+					  &query->who);
 	if (ret) {
 		ldns_rr_free(record);
 		return ret;
@@ -125,7 +126,7 @@ static int add_addresses(struct answer *a, uint16_t type)
 			query->removed++;
 			continue;
 		}
-		if (options->ops->synthetic)
+		if (options->ops->synthetic && query->name[0])
 			return add_synthetic(a, sl_record_ttl_s(record));
 		ret = add_address(query, ldns_rr_clone(record), &addr);
 	}

@@ -20,13 +20,13 @@
  *	ANY		one HINFO record (RFC 8482, 4.2)
  *	others		REFUSED: nothing is passed on unread
  * PTR of an address: the name ops->reverse() knows, else NXDOMAIN; never asked upstream.
- * A name that is not eligible or has other bytes than letters, digits, "-" and "_" in a label:
- * REFUSED. Where the client has EDNS, refusals and removals say why (RFC 8914).
+ * A name that is not eligible: REFUSED. So is one with other bytes than letters, digits, "-" and
+ * "_" in a label, unless ops->odd() lets it pass: such a name has no lease. Where the client has EDNS, refusals and removals say why (RFC 8914).
  *
  * Rules
  * 1. Nothing is asked upstream for a name that is not eligible.
- * 2. No address is told that was not leased before, and none is leased that ops->answer()
- *    refused. The name asked is what counts: targets of CNAMEs need no rule of their own.
+ * 2. No address is told that was not leased before (but of an odd name, which has none), and none
+ *    is leased that ops->answer() refused. The name asked is what counts: targets of CNAMEs need no rule of their own.
  * 3. Every query is answered once, in bounded time, or is counted as dropped.
  * 4. A client fails alone: limits are for each socket, each process, and all.
  * 5. One thread. Ops are called from sl_dns_run() only, and may not free the server.
@@ -55,6 +55,13 @@ struct sl_dns;
 #define SL_DNS_ADDRESSES 64         /* told and leased of one answer; the others are left out */
 #define SL_DNS_LEFT_OUT 8           /* of those left out, told to ops->asked() */
 #define SL_DNS_REVERSE_TTL_S 5      /* of PTR records */
+#define SL_DNS_ODD 254              /* bytes of an odd name as it is shown, with terminator */
+
+/* Types of services (RFC 2782, 9460, 7553); ldns has no names for some when built without. */
+#define SL_DNS_TYPE_SRV 33
+#define SL_DNS_TYPE_SVCB 64
+#define SL_DNS_TYPE_HTTPS 65
+#define SL_DNS_TYPE_URI 256
 
 /* Where a query came from. */
 struct sl_dns_source {
@@ -108,7 +115,7 @@ struct sl_dns_asked {
 };
 
 /*
- * Names are in normal form: lower case, no trailing dot, at most 253 bytes. All but
+ * Names are in normal form: lower case, no trailing dot, at most 253 bytes. All but `odd`,
  * `synthetic`, `reverse` and `asked` have to be there.
  */
 /* What becomes of a query for a name. */
@@ -124,6 +131,12 @@ struct sl_dns_ops {
 	/* Before anything is asked upstream. */
 	enum sl_dns_say (*eligible)(void *arg, const char *name, uint16_t type,
 				    const struct sl_dns_who *who);
+	/*
+	 * The same for a name that has no normal form, since a label has other bytes; it is given as
+	 * RFC 1035, 5.1 has it, cut to SL_DNS_ODD. NULL: SL_DNS_REFUSE.
+	 */
+	enum sl_dns_say (*odd)(void *arg, const char *shown, uint16_t type,
+			       const struct sl_dns_who *who);
 	/* Whether the name may have an address that upstream has for it. */
 	bool (*answer)(void *arg, const char *name, const struct sl_addr *addr,
 		       const struct sl_dns_who *who);

@@ -43,9 +43,29 @@ static void who(void *arg, const struct sl_dns_source *source, struct sl_dns_who
 	};
 }
 
-/* A name that a rule has, with a search domain behind it: clients try these before. */
+/* Types that are asked for by a service's name as well as by the host's: RFC 2782, 7553, 9460. */
+static bool of_service(uint16_t type)
+{
+	return type == SL_DNS_TYPE_SRV || type == SL_DNS_TYPE_URI || type == SL_DNS_TYPE_SVCB ||
+	       type == SL_DNS_TYPE_HTTPS;
+}
+
+/*
+ * A name that a rule has, behind labels of a service ("_http._tcp."): where there is no such
+ * name clients take the host itself.
+ */
+static bool with_service(const struct sl_compiled *compiled, const char *name, uint16_t type)
+{
+	const char *host = name;
+
+	while (of_service(type) && *host == '_' && strchr(host, '.'))
+		host = strchr(host, '.') + 1;
+	return host != name && sl_compiled_host(compiled, host);
+}
+
+/* The same, or as it is, with a search domain behind it: clients try these before. */
 static bool with_search(const struct sl_egress *egress, const struct sl_compiled *compiled,
-			const char *name)
+			const char *name, uint16_t type)
 {
 	size_t len = strlen(name), more;
 	char bare[SL_LEASE_NAME];
@@ -56,10 +76,32 @@ static bool with_search(const struct sl_egress *egress, const struct sl_compiled
 		    strcmp(name + len - more + 1, egress->search[i]) != 0)
 			continue;
 		snprintf(bare, sizeof(bare), "%.*s", (int)(len - more), name);
-		if (sl_compiled_host(compiled, bare))
+		if (sl_compiled_host(compiled, bare) || with_service(compiled, bare, type))
 			return true;
 	}
 	return false;
+}
+
+/* What the policy in force says, and which one that is. */
+static enum sl_dns_say policy_says(struct sl_egress *egress, const char *name, uint16_t type,
+				   __u32 *policy_id)
+{
+	enum sl_dns_say say = SL_DNS_REFUSE;
+	struct sl_compiled *compiled;
+
+	pthread_mutex_lock(&egress->lock);
+	*policy_id = egress->now.id;
+	if (egress->now.apply) {
+		compiled = sl_apply_lock(egress->now.apply);
+		if (sl_compiled_host(compiled, name))
+			say = SL_DNS_ASK;
+		else if (with_service(compiled, name, type) ||
+			 with_search(egress, compiled, name, type))
+			say = SL_DNS_ABSENT;
+		sl_apply_unlock(egress->now.apply);
+	}
+	pthread_mutex_unlock(&egress->lock);
+	return say;
 }
 
 /* `remote`: an address that was not told; NULL: the name was not asked for. */
@@ -74,15 +116,48 @@ static void tell_name(struct sl_egress *egress, const char *name, const struct s
 	sl_egress_tell(egress, &client, 0, remote, name, decision, policy_id);
 }
 
+/* What the sandbox's mode makes of what the policy says; a denial is told. */
+static enum sl_dns_say in_mode(struct sl_egress *egress, enum sl_dns_say say, const char *name,
+			       const struct sl_dns_who *who, __u32 policy_id)
+{
+	struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_ENDPOINT, SL_RULE_NONE };
+	struct sl_guard guard;
+	bool passes;
+
+	if (sl_guard_read(egress->set, egress->sandbox, &guard))
+		return SL_DNS_REFUSE;
+	/* Where nothing is refused, it is asked for like any other. */
+	if (say != SL_DNS_REFUSE)
+		decision = (struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, SL_RULE_NONE };
+	passes = sl_guard_ask_mode(&guard, &decision);
+	if (decision.verdict != SL_VERDICT_ALLOW) {
+		atomic_fetch_add(&egress->refused_names, 1);
+		tell_name(egress, name, NULL, who, &decision, policy_id);
+	}
+	if (say == SL_DNS_ABSENT && guard.mode == SL_GUARD_ENFORCE)
+		return say;
+	return passes ? SL_DNS_ASK : SL_DNS_REFUSE;
+}
+
 static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
 				const struct sl_dns_who *who)
 {
 	struct sl_egress_loop *loop = arg;
+	enum sl_dns_say say;
+	__u32 policy_id;
+
+	if (!who->known)
+		return SL_DNS_REFUSE;
+	say = policy_says(loop->egress, name, type, &policy_id);
+	return in_mode(loop->egress, say, name, who, policy_id);
+}
+
+/* No rule can have such a name. */
+static enum sl_dns_say odd(void *arg, const char *shown, uint16_t type,
+			   const struct sl_dns_who *who)
+{
+	struct sl_egress_loop *loop = arg;
 	struct sl_egress *egress = loop->egress;
-	struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_ENDPOINT, SL_RULE_NONE };
-	enum sl_dns_say say = SL_DNS_REFUSE;
-	struct sl_compiled *compiled;
-	struct sl_guard guard;
 	__u32 policy_id;
 
 	(void)type;
@@ -90,30 +165,8 @@ static enum sl_dns_say eligible(void *arg, const char *name, uint16_t type,
 		return SL_DNS_REFUSE;
 	pthread_mutex_lock(&egress->lock);
 	policy_id = egress->now.id;
-	if (egress->now.apply) {
-		compiled = sl_apply_lock(egress->now.apply);
-		if (sl_compiled_host(compiled, name))
-			say = SL_DNS_ASK;
-		else if (with_search(egress, compiled, name))
-			say = SL_DNS_ABSENT;
-		sl_apply_unlock(egress->now.apply);
-	}
 	pthread_mutex_unlock(&egress->lock);
-	if (sl_guard_read(egress->set, egress->sandbox, &guard))
-		return SL_DNS_REFUSE;
-	if (say == SL_DNS_ASK)
-		decision = (struct sl_decision){ SL_VERDICT_ALLOW, SL_REASON_NONE, SL_RULE_NONE };
-	if (say == SL_DNS_ABSENT && guard.mode != SL_GUARD_FROZEN)
-		return say;
-	if (sl_guard_ask_mode(&guard, &decision))
-		say = SL_DNS_ASK;
-	else
-		say = SL_DNS_REFUSE;
-	if (decision.verdict != SL_VERDICT_ALLOW) {
-		atomic_fetch_add(&egress->refused_names, 1);
-		tell_name(egress, name, NULL, who, &decision, policy_id);
-	}
-	return say;
+	return in_mode(egress, SL_DNS_REFUSE, shown, who, policy_id);
 }
 
 /* Where denials pass, what no rule has passes here as well. */
@@ -222,6 +275,7 @@ struct sl_dns_ops sl_egress_dns_ops(const struct sl_egress *egress)
 	return (struct sl_dns_ops){
 		.who = who,
 		.eligible = eligible,
+		.odd = odd,
 		.answer = answer,
 		.lease = lease,
 		.synthetic = egress->relay ? synthetic : NULL,

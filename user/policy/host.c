@@ -22,7 +22,8 @@ static int check_label(const char *label, size_t len, struct sl_err *err)
 				  "are possible",
 				  len, SL_LABEL_MAX);
 	for (size_t i = 0; i < len; i++) {
-		if (is_alnum(label[i]) || (label[i] == '-' && i > 0 && i + 1 < len))
+		if (is_alnum(label[i]) || label[i] == '_' ||
+		    (label[i] == '-' && i > 0 && i + 1 < len))
 			continue;
 		if (label[i] == '*') {
 			sl_err_set(err, EINVAL, "a wildcard that is not the whole first label");
@@ -37,8 +38,8 @@ static int check_label(const char *label, size_t len, struct sl_err *err)
 		sl_err_set(err, EINVAL,
 			   label[i] == '-' ? "a label begins or ends with '-'"
 					   : "a character that no host name has");
-		return sl_err_hint(err, "a label is letters, digits and '-' between them "
-					"(RFC 1123)");
+		return sl_err_hint(err, "a label is letters, digits, '-' between them (RFC 1123), "
+					"and '_' (RFC 8552)");
 	}
 	return 0;
 }

@@ -44,9 +44,10 @@ bool sl_path_fits(const char *pattern);
 
 /*
  * A host name in normal form into dst (SL_HOST_MAX + 1 bytes): lower case, no trailing dot,
- * labels as in RFC 1123, 2.1; international names as A-labels ("xn--…") only. The pattern
- * form takes a wildcard first label. -EINVAL, err says why, without position. What looks
- * like an IPv4 address is no name.
+ * labels as in RFC 1123, 2.1, and '_' in any place: services have names with it (RFC 8552),
+ * some hosts too; international names as A-labels ("xn--…") only. The pattern form takes a
+ * wildcard first label. -EINVAL, err says why, without position. What looks like an IPv4
+ * address is no name.
  */
 int sl_host_normal(char *dst, const char *text, struct sl_err *err);
 int sl_host_pattern_normal(char *dst, const char *text, struct sl_err *err);
