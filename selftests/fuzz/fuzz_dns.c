@@ -217,6 +217,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < 2; i++) {
 		leased_count = 0;
 		sl_query_take(servers[i], NULL, &source, data, query_size);
+		/* What is not in the cache waits for its turn, which does not come. */
+		if (sl_dns_waiting(servers[i]))
+			sl_query_limited(TAILQ_FIRST(&servers[i]->queries));
 		check(!sl_dns_waiting(servers[i]));
 		check_reply(data, query_size);
 	}

@@ -230,42 +230,6 @@ Test(dns_clients, more_queries_on_a_connection_than_may_wait)
 	close(fd);
 }
 
-Test(dns_clients, one_socket_and_one_process_have_only_so_many_that_wait)
-{
-	int fds[4];
-	unsigned int limited = 0;
-	uint8_t wire[512];
-
-	world.fakes[0].hold = true;
-	world.who = (struct sl_dns_who){ .known = true, .tgid = 5, .start_ns = 6 };
-	for (unsigned int f = 0; f < ARRAY_SIZE(fds); f++) {
-		fds[f] = dns_world_client(&world, false, false);
-		for (unsigned int i = 0; i < SL_DNS_INFLIGHT_SOCKET; i++) {
-			char name[32];
-			size_t size;
-
-			snprintf(name, sizeof(name), "n%u-%u.test", f, i);
-			size = dns_world_query(&(struct dns_ask){ .name = name,
-								  .type = LDNS_RR_TYPE_A },
-					       (uint16_t)i, wire, sizeof(wire));
-			dns_world_send(fds[f], false, wire, size);
-			sl_dns_run(world.dns);
-		}
-	}
-	limited = ARRAY_SIZE(fds) * SL_DNS_INFLIGHT_SOCKET - SL_DNS_INFLIGHT_PROCESS;
-	cr_expect_eq(sl_dns_waiting(world.dns), SL_DNS_INFLIGHT_PROCESS);
-	cr_expect_eq(sl_dns_outcomes(world.dns, SL_DNS_LIMITED), limited);
-	/* Another process is served, on a socket of its own; the first one's is full. */
-	world.who.tgid = 7;
-	dns_world_send(fds[0], false, wire, dns_world_query(&four, 1, wire, sizeof(wire)));
-	sl_dns_run(world.dns);
-	cr_expect_eq(sl_dns_outcomes(world.dns, SL_DNS_LIMITED), limited + 1);
-	world.fakes[0].hold = false;
-	expect_served();
-	for (unsigned int f = 0; f < ARRAY_SIZE(fds); f++)
-		close(fds[f]);
-}
-
 Test(dns_clients, a_client_that_goes_takes_its_queries_with_it)
 {
 	int fd = dns_world_client(&world, true, false);
@@ -313,22 +277,6 @@ Test(dns_clients, a_query_that_is_too_long_ends_its_connection)
 	dns_world_until_readable(&world, fd);
 	cr_expect_eq(recv(fd, head, 1, 0), 0);
 	close(fd);
-	expect_served();
-}
-
-Test(dns_clients, more_connections_than_there_may_be)
-{
-	int fds[SL_DNS_TCP_CLIENTS + 1], byte;
-
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
-		fds[i] = dns_world_client(&world, true, false);
-		sl_dns_run(world.dns);
-	}
-	dns_world_until_readable(&world, fds[SL_DNS_TCP_CLIENTS]);
-	cr_expect_eq(recv(fds[SL_DNS_TCP_CLIENTS], &byte, 1, 0), 0);
-	cr_expect_eq(sl_dns_count(world.dns, SL_DNS_COUNT_TCP_LIMIT), 1);
-	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
-		close(fds[i]);
 	expect_served();
 }
 

@@ -28,6 +28,9 @@ typedef void (*sl_ask_fn)(void *arg, const struct sl_reply *reply);
 int sl_ask(struct sl_resolver *resolver, const struct sl_question *question, sl_ask_fn fn,
 	   void *arg, struct sl_ask **ask);
 
+/* Whether it would be answered from the cache now. */
+bool sl_ask_at_hand(const struct sl_resolver *resolver, const struct sl_question *question);
+
 /* `fn` is not called. *ask becomes NULL. */
 void sl_ask_cancel(struct sl_ask **ask);
 

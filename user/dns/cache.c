@@ -91,6 +91,13 @@ void sl_cache_put(struct sl_cache *cache, const struct sl_question *question, co
 	TAILQ_INSERT_TAIL(&cache->ages, entry, age);
 }
 
+bool sl_cache_has(const struct sl_cache *cache, const struct sl_question *question, int64_t now_ms)
+{
+	const struct entry *entry = find(cache, question);
+
+	return entry && now_ms < entry->until_ms;
+}
+
 ldns_pkt *sl_cache_get(struct sl_cache *cache, const struct sl_question *question, int64_t now_ms)
 {
 	struct entry *entry = find(cache, question);

@@ -17,6 +17,9 @@ void sl_cache_free(struct sl_cache **cache);
 void sl_cache_put(struct sl_cache *cache, const struct sl_question *question, const uint8_t *data,
 		  size_t size, uint32_t ttl_s, int64_t now_ms);
 
+/* Whether there is an answer. */
+bool sl_cache_has(const struct sl_cache *cache, const struct sl_question *question, int64_t now_ms);
+
 /* The answer, its TTLs as they are by now, to be freed with ldns_pkt_free(). NULL: none. */
 ldns_pkt *sl_cache_get(struct sl_cache *cache, const struct sl_question *question, int64_t now_ms);
 

@@ -32,9 +32,20 @@ const char *sl_dns_outcome_name(enum sl_dns_outcome outcome)
 
 void sl_query_drop(struct sl_query *query)
 {
+	struct sl_dns *dns = query->dns;
+
 	sl_ask_cancel(&query->ask);
-	TAILQ_REMOVE(&query->dns->queries, query, all);
-	query->dns->waiting--;
+	sl_query_dequeue(query);
+	TAILQ_REMOVE(&dns->queries, query, all);
+	dns->waiting--;
+	if (query->begun) {
+		dns->asked--;
+		query->asker->asked--;
+	}
+	if (query->asker) {
+		TAILQ_REMOVE(&query->asker->queries, query, of_asker);
+		sl_asker_put(dns, &query->asker);
+	}
 	if (query->conn)
 		query->conn->waiting--;
 	sl_reply_clear(&query->reply);
@@ -108,7 +119,14 @@ static void answer_with(struct sl_query *query, enum sl_dns_outcome outcome, uns
 	answer(query, outcome);
 }
 
-static void ask(struct sl_query *query, uint16_t type);
+void sl_query_limited(struct sl_query *query)
+{
+	sl_reply_clear(&query->reply);
+	answer_with(query, SL_DNS_LIMITED, LDNS_RCODE_SERVFAIL, SL_EDE_OTHER,
+		    "sluice: too many queries wait");
+}
+
+static int ask(struct sl_query *query);
 
 static void answered(void *arg, const struct sl_reply *reply)
 {
@@ -132,48 +150,43 @@ static void answered(void *arg, const struct sl_reply *reply)
 	    !query->other_family && (outcome == SL_DNS_ANSWERED || outcome == SL_DNS_FILTERED) &&
 	    !query->addresses && query->reply.rcode == LDNS_RCODE_NOERROR) {
 		query->other_family = true;
-		ask(query, type == LDNS_RR_TYPE_A ? LDNS_RR_TYPE_AAAA : LDNS_RR_TYPE_A);
+		/* What came from the cache had no turn yet, and needs one now. */
+		if (!query->begun)
+			sl_query_await_turn(query);
+		else if (ask(query))
+			sl_query_limited(query);
 		return;
 	}
 	answer(query, outcome);
 }
 
-static void ask(struct sl_query *query, uint16_t type)
+static int ask(struct sl_query *query)
 {
 	struct sl_question question = query->question;
 	int ret;
 
-	question.type = type;
+	if (query->other_family)
+		question.type = question.type == LDNS_RR_TYPE_A ? LDNS_RR_TYPE_AAAA
+								: LDNS_RR_TYPE_A;
 	ret = sl_ask(query->dns->options.resolver, &question, answered, query, &query->ask);
-	if (ret < 0) {
-		sl_reply_clear(&query->reply);
-		answer_with(query, SL_DNS_LIMITED, LDNS_RCODE_SERVFAIL, SL_EDE_OTHER,
-			    "sluice: too many queries wait");
-	}
+	return ret < 0 ? ret : 0;
 }
 
-static bool same_socket(const struct sl_query *a, const struct sl_query *b)
+int sl_query_begin(struct sl_query *query)
 {
-	return a->conn == b->conn &&
-	       (a->conn || !memcmp(&a->source.client, &b->source.client, sizeof(a->source.client)));
-}
+	struct sl_dns *dns = query->dns;
+	int ret;
 
-/* Of the others that wait. */
-static bool within_limits(const struct sl_query *query)
-{
-	const struct sl_query *other;
-	unsigned int process = 0, socket = 0;
-
-	if (query->dns->waiting > SL_DNS_INFLIGHT)
-		return false;
-	TAILQ_FOREACH(other, &query->dns->queries, all)
-	{
-		socket += same_socket(query, other);
-		process += query->who.known && other->who.known &&
-			   query->who.tgid == other->who.tgid &&
-			   query->who.start_ns == other->who.start_ns;
+	query->begun = true;
+	query->asker->asked++;
+	dns->asked++;
+	ret = ask(query);
+	if (ret) {
+		query->begun = false;
+		query->asker->asked--;
+		dns->asked--;
 	}
-	return socket <= SL_DNS_INFLIGHT_SOCKET && process <= SL_DNS_INFLIGHT_PROCESS;
+	return ret;
 }
 
 static bool is_passed(uint16_t type)
@@ -238,11 +251,8 @@ static void decide(struct sl_query *query)
 	} else if (!is_passed(type)) {
 		answer_with(query, SL_DNS_WITHHELD, LDNS_RCODE_REFUSED, SL_EDE_BLOCKED,
 			    "sluice: records of this type are not passed on");
-	} else if (!within_limits(query)) {
-		answer_with(query, SL_DNS_LIMITED, LDNS_RCODE_SERVFAIL, SL_EDE_OTHER,
-			    "sluice: too many queries wait");
-	} else {
-		ask(query, type);
+	} else if (!sl_ask_at_hand(options->resolver, &query->question) || ask(query)) {
+		sl_query_await_turn(query);
 	}
 }
 

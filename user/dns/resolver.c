@@ -132,6 +132,12 @@ static int ask_cache(struct sl_resolver *resolver, const struct sl_question *que
 	return 1;
 }
 
+bool sl_ask_at_hand(const struct sl_resolver *resolver, const struct sl_question *question)
+{
+	return resolver->cache && !find_exchange(resolver, question) &&
+	       sl_cache_has(resolver->cache, question, sl_monotonic_ms());
+}
+
 int sl_ask(struct sl_resolver *resolver, const struct sl_question *question, sl_ask_fn fn,
 	   void *arg, struct sl_ask **ask)
 {

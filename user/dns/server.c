@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -16,6 +17,9 @@
 
 #define EVENTS 64
 #define DATAGRAMS 64 /* of one socket in one turn */
+
+/* Of a UDP socket: by default there is room for 277 queries, and the rest of a burst is lost. */
+#define RECEIVE_BYTES (2 << 20)
 
 static int add_watch(struct sl_dns *dns, int fd, struct sl_watch *watch)
 {
@@ -36,13 +40,21 @@ int sl_dns_new(struct sl_dns **out, const struct sl_dns_options *options, struct
 	TAILQ_INIT(&dns->conns);
 	TAILQ_INIT(&dns->dead);
 	TAILQ_INIT(&dns->queries);
+	TAILQ_INIT(&dns->turns);
 	dns->resolver_watch.kind = SL_WATCH_RESOLVER;
 	dns->timer_watch.kind = SL_WATCH_TIMER;
+	dns->again_watch.kind = SL_WATCH_AGAIN;
 	dns->epoll = epoll_create1(EPOLL_CLOEXEC);
 	dns->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	ret = dns->epoll < 0 || dns->timer < 0 ? -errno : 0;
+	dns->again = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ret = dns->epoll < 0 || dns->timer < 0 || dns->again < 0 ? -errno : 0;
+	if (!ret)
+		ret = sl_htab_new(&dns->askers, sizeof(struct sl_asker_key),
+				  sizeof(struct sl_asker *));
 	if (!ret)
 		ret = add_watch(dns, dns->timer, &dns->timer_watch);
+	if (!ret)
+		ret = add_watch(dns, dns->again, &dns->again_watch);
 	if (!ret)
 		ret = add_watch(dns, sl_resolver_fd(options->resolver), &dns->resolver_watch);
 	if (ret) {
@@ -71,6 +83,8 @@ void sl_dns_free(struct sl_dns **dns)
 		close(listener->fd);
 		free(listener);
 	}
+	sl_htab_free(&d->askers);
+	sl_cleanup_fd(&d->again);
 	sl_cleanup_fd(&d->timer);
 	sl_cleanup_fd(&d->epoll);
 	free(d);
@@ -89,6 +103,15 @@ static int ask_for_destinations(int fd, const struct sockaddr_storage *addr)
 		       : 0;
 }
 
+/* Beyond what the system lets a user have, if this process may. */
+static void take_bursts(int fd)
+{
+	const int bytes = RECEIVE_BYTES;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
 static int look_at_socket(int fd, struct sl_listener *listener)
 {
 	socklen_t size = sizeof(listener->addr), type_size = sizeof(int);
@@ -102,7 +125,10 @@ static int look_at_socket(int fd, struct sl_listener *listener)
 	    (type != SOCK_DGRAM && type != SOCK_STREAM))
 		return -EPROTOTYPE;
 	listener->watch.kind = type == SOCK_DGRAM ? SL_WATCH_UDP : SL_WATCH_TCP;
-	return type == SOCK_DGRAM ? ask_for_destinations(fd, &listener->addr) : 0;
+	if (type != SOCK_DGRAM)
+		return 0;
+	take_bursts(fd);
+	return ask_for_destinations(fd, &listener->addr);
 }
 
 int sl_dns_listen(struct sl_dns *dns, int fd, struct sl_err *err)
@@ -237,12 +263,13 @@ static void tick(struct sl_dns *dns)
 	if (read(dns->timer, &fired, sizeof(fired)) < 0)
 		return;
 	sl_conn_tick(dns, sl_monotonic_ms());
+	sl_query_overdue(dns);
 	LIST_FOREACH(listener, &dns->listeners, all)
 	{
 		if (listener->paused && !add_watch(dns, listener->fd, &listener->watch))
 			listener->paused = false;
 	}
-	if (TAILQ_EMPTY(&dns->conns)) {
+	if (TAILQ_EMPTY(&dns->conns) && !dns->queued) {
 		const struct itimerspec never = { 0 };
 
 		timerfd_settime(dns->timer, 0, &never, NULL);
@@ -252,12 +279,17 @@ static void tick(struct sl_dns *dns)
 
 static void handle(struct sl_dns *dns, struct sl_watch *watch, unsigned int events)
 {
+	eventfd_t more;
+
 	switch (watch->kind) {
 	case SL_WATCH_RESOLVER:
 		sl_resolver_run(dns->options.resolver);
 		break;
 	case SL_WATCH_TIMER:
 		tick(dns);
+		break;
+	case SL_WATCH_AGAIN:
+		(void)eventfd_read(dns->again, &more);
 		break;
 	case SL_WATCH_UDP:
 		read_datagrams(dns, (struct sl_listener *)watch);
@@ -283,6 +315,7 @@ void sl_dns_run(struct sl_dns *dns)
 
 	for (int i = 0; i < n; i++)
 		handle(dns, events[i].data.ptr, events[i].events);
+	sl_query_turns(dns);
 	sl_conn_free_dead(dns);
 }
 

@@ -28,7 +28,11 @@
  * 2. No address is told that was not leased before (but of an odd name, which has none), and none
  *    is leased that ops->answer() refused. The name asked is what counts: targets of CNAMEs need no rule of their own.
  * 3. Every query is answered once, in bounded time, or is counted as dropped.
- * 4. A client fails alone: limits are for each socket, each process, and all.
+ * 4. A client fails alone: what is bounded is so for each process and for all, and no process
+ *    takes more than half of what is free. What can be answered at once does not wait; the rest
+ *    does, in a queue of its process, and the processes take turns. A datagram that comes again
+ *    before it was answered is answered once. Where a connection is one too many, the one that
+ *    was idle for the longest time makes room (RFC 7766, 6.2.3).
  * 5. One thread. Ops are called from sl_dns_run() only, and may not free the server.
  */
 #ifndef SLUICE_USER_DNS_SERVER_H
@@ -44,10 +48,14 @@
 
 struct sl_dns;
 
-#define SL_DNS_INFLIGHT 1024        /* queries that wait, all together */
+#define SL_DNS_INFLIGHT 1024        /* queries that wait for an answer, all together */
 #define SL_DNS_INFLIGHT_PROCESS 128 /* of one process */
-#define SL_DNS_INFLIGHT_SOCKET 64   /* of one client address and port, or TCP connection */
+#define SL_DNS_INFLIGHT_SOCKET 64   /* of one TCP connection, its queue included */
+#define SL_DNS_QUEUE 4096           /* queries that wait for their turn, all together */
+#define SL_DNS_QUEUE_PROCESS 1024   /* of one process */
+#define SL_DNS_QUEUE_MS 10000       /* for so long: clients have given up by then */
 #define SL_DNS_TCP_CLIENTS 128      /* connections */
+#define SL_DNS_TCP_PROCESS 64       /* of one process */
 #define SL_DNS_TCP_MESSAGE_MS 5000  /* to send one query, or to read one answer */
 #define SL_DNS_TCP_IDLE_MS 10000    /* without a query */
 #define SL_DNS_QUERY_SIZE 4096      /* bytes; longer ones end the connection, or are cut (UDP) */
@@ -90,7 +98,7 @@ enum sl_dns_outcome {
 	SL_DNS_UPSTREAM, /* SERVFAIL: upstream failed */
 	SL_DNS_UNSOUND,  /* SERVFAIL: upstream's answer is looped, too long or contradicts itself */
 	SL_DNS_UNLEASED, /* SERVFAIL: ops->lease() or ops->synthetic() failed */
-	SL_DNS_LIMITED,  /* SERVFAIL: too many queries wait */
+	SL_DNS_LIMITED,  /* SERVFAIL: too many queries wait, or it had no turn in time */
 	SL_DNS_MALFORMED, /* FORMERR, NOTIMP, BADVERS, or REFUSED for another class than IN */
 	SL_DNS_OUTCOME_MAX
 };
@@ -126,7 +134,7 @@ enum sl_dns_say {
 };
 
 struct sl_dns_ops {
-	/* Once for a query. Leaves *who as it is (zero) when nobody knows. */
+	/* Once for a query, and for a TCP connection. Leaves *who as it is (zero) when nobody knows. */
 	void (*who)(void *arg, const struct sl_dns_source *source, struct sl_dns_who *who);
 	/* Before anything is asked upstream. */
 	enum sl_dns_say (*eligible)(void *arg, const char *name, uint16_t type,
@@ -168,7 +176,10 @@ enum sl_dns_count {
 	SL_DNS_COUNT_IGNORED,     /* too short for an answer, or no query */
 	SL_DNS_COUNT_TRUNCATED,   /* UDP answers with TC */
 	SL_DNS_COUNT_UNSENT,      /* answers that the socket did not take */
+	SL_DNS_COUNT_QUEUED,      /* queries that had to wait for their turn */
+	SL_DNS_COUNT_REPEATED,    /* that came again meanwhile */
 	SL_DNS_COUNT_TCP_LIMIT,   /* connections closed: too many */
+	SL_DNS_COUNT_TCP_IDLE,    /* closed to make room */
 	SL_DNS_COUNT_TCP_SLOW,    /* ended: query begun and not finished, answer not read */
 	SL_DNS_COUNT_NO_FDS,      /* accept() had no descriptor or memory */
 	SL_DNS_COUNT_MAX
@@ -190,6 +201,6 @@ void sl_dns_run(struct sl_dns *dns);
 
 uint64_t sl_dns_count(const struct sl_dns *dns, enum sl_dns_count which);
 uint64_t sl_dns_outcomes(const struct sl_dns *dns, enum sl_dns_outcome outcome);
-unsigned int sl_dns_waiting(const struct sl_dns *dns); /* queries in flight */
+unsigned int sl_dns_waiting(const struct sl_dns *dns); /* queries that have no answer yet */
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Between server.c (sockets), server_tcp.c (connections), query.c (what becomes of a query) and
- * reply.c (the message).
+ * Between server.c (sockets), server_tcp.c (connections), query.c (what becomes of a query),
+ * asker.c (whose turn it is) and reply.c (the message).
  */
 #ifndef SLUICE_USER_DNS_SERVER_PRIVATE_H
 #define SLUICE_USER_DNS_SERVER_PRIVATE_H
 
 #include <sys/queue.h>
 
+#include "base/htab.h"
 #include "dns/ask.h"
 #include "dns/server.h"
 
@@ -23,7 +24,14 @@ enum sl_ede {
 };
 
 /* What an event of the epoll fd is about; first in what it belongs to. */
-enum sl_watch_kind { SL_WATCH_RESOLVER, SL_WATCH_TIMER, SL_WATCH_UDP, SL_WATCH_TCP, SL_WATCH_CONN };
+enum sl_watch_kind {
+	SL_WATCH_RESOLVER,
+	SL_WATCH_TIMER,
+	SL_WATCH_AGAIN,
+	SL_WATCH_UDP,
+	SL_WATCH_TCP,
+	SL_WATCH_CONN
+};
 
 struct sl_watch {
 	enum sl_watch_kind kind;
@@ -37,15 +45,33 @@ struct sl_listener {
 	bool paused; /* no descriptor was left to accept with */
 };
 
+/* A process; all that are not known are one, of key zero. */
+struct sl_asker_key {
+	uint64_t start_ns;
+	uint32_t tgid;
+	uint32_t zero;
+};
+
+struct sl_asker {
+	TAILQ_ENTRY(sl_asker) turn; /* while it has a queue */
+	struct sl_asker_key key;
+	unsigned int users;             /* queries and connections that point here */
+	unsigned int asked, queued;     /* its queries on their way, and those before their turn */
+	unsigned int conns;             /* its TCP connections */
+	TAILQ_HEAD(, sl_query) queries; /* both kinds */
+	TAILQ_HEAD(, sl_query) queue;   /* the oldest first */
+};
+
 /* A TCP client. Without descriptor it is dead and only waits to be freed. */
 struct sl_conn {
 	struct sl_watch watch;
 	TAILQ_ENTRY(sl_conn) all; /* or of the dead */
 	struct sl_dns *dns;
 	struct sl_dns_source source;
+	struct sl_asker *asker;
 	int fd;
 	unsigned int watched; /* EPOLL* */
-	unsigned int waiting; /* its queries in flight */
+	unsigned int waiting; /* its queries without an answer */
 	bool ended;           /* sends no more */
 	int64_t since_ms;     /* the last time that it did not keep us waiting */
 	size_t got;           /* bytes of `in` */
@@ -65,6 +91,7 @@ struct sl_dns_reply {
 
 struct sl_query {
 	TAILQ_ENTRY(sl_query) all;
+	TAILQ_ENTRY(sl_query) of_asker, turn;
 	struct sl_dns *dns;
 	struct sl_conn *conn; /* NULL: UDP */
 	struct sl_dns_source source;
@@ -81,6 +108,8 @@ struct sl_query {
 	uint8_t cased[SL_NAME_WIRE];
 	char name[SL_NAME_TEXT]; /* "": not in normal form */
 	/* On its way. */
+	struct sl_asker *asker; /* NULL: it needs no turn */
+	bool queued, begun;
 	struct sl_ask *ask;
 	bool other_family; /* asked upstream for the other one too */
 	const char *upstream;
@@ -92,15 +121,19 @@ struct sl_query {
 struct sl_dns {
 	struct sl_dns_options options;
 	int epoll, timer;
+	int again; /* eventfd: there is more to do than one run did */
 	bool ticking;
-	struct sl_watch resolver_watch, timer_watch;
+	struct sl_watch resolver_watch, timer_watch, again_watch;
 	LIST_HEAD(, sl_listener) listeners;
 	TAILQ_HEAD(, sl_conn) conns;
 	TAILQ_HEAD(, sl_conn) dead;
 	unsigned int conn_count;
 	size_t unread;                  /* bytes of answers that TCP clients have not read */
-	TAILQ_HEAD(, sl_query) queries; /* in flight */
+	TAILQ_HEAD(, sl_query) queries; /* that have no answer yet */
 	unsigned int waiting;
+	struct sl_htab *askers;       /* struct sl_asker_key -> struct sl_asker * */
+	TAILQ_HEAD(, sl_asker) turns; /* who has a queue; whose turn is next comes first */
+	unsigned int asked, queued;   /* queries on their way, and before their turn */
 	uint64_t counts[SL_DNS_COUNT_MAX];
 	uint64_t outcomes[SL_DNS_OUTCOME_MAX];
 };
@@ -111,6 +144,31 @@ void sl_query_take(struct sl_dns *dns, struct sl_conn *conn, const struct sl_dns
 
 /* Forgets it, unanswered. */
 void sl_query_drop(struct sl_query *query);
+
+/*
+ * Asks upstream: -errno of sl_ask(), and it is as it was before; else it is answered by now or
+ * will be, and no longer the caller's.
+ */
+int sl_query_begin(struct sl_query *query);
+
+/* Answers that it was one too many. */
+void sl_query_limited(struct sl_query *query);
+
+/* Of the process, to be given back with sl_asker_put(), which nulls it; NULL: no memory. */
+struct sl_asker *sl_asker_get(struct sl_dns *dns, const struct sl_dns_who *who);
+void sl_asker_put(struct sl_dns *dns, struct sl_asker **asker);
+
+/* Whether who has `own` of the `all` that are taken may have one more. */
+bool sl_asker_share(unsigned int own, unsigned int all, unsigned int own_max, unsigned int all_max);
+
+/* Begins it, or queues it, or answers that it is one too many. */
+void sl_query_await_turn(struct sl_query *query);
+/* No error when it is in no queue. */
+void sl_query_dequeue(struct sl_query *query);
+/* Begins those whose turn it is. */
+void sl_query_turns(struct sl_dns *dns);
+/* Answers those that have waited for too long. */
+void sl_query_overdue(struct sl_dns *dns);
 
 /* Fills query->reply from what upstream said; returns what became of it. */
 enum sl_dns_outcome sl_reply_fill(struct sl_query *query, const struct sl_reply *upstream);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -34,6 +35,8 @@ void sl_conn_close(struct sl_conn *conn)
 	TAILQ_REMOVE(&dns->conns, conn, all);
 	TAILQ_INSERT_TAIL(&dns->dead, conn, all);
 	dns->conn_count--;
+	conn->asker->conns--;
+	sl_asker_put(dns, &conn->asker);
 }
 
 void sl_conn_free_dead(struct sl_dns *dns)
@@ -90,6 +93,7 @@ static int flush(struct sl_conn *conn)
 			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 		conn->out_done += (size_t)n;
 		conn->dns->unread -= (size_t)n;
+		/* Room in the kernel comes in large pieces: who reads a little is late. */
 		conn->since_ms = sl_monotonic_ms();
 	}
 	sl_cleanup_free(&conn->out);
@@ -109,6 +113,8 @@ void sl_conn_send(struct sl_conn *conn, const uint8_t *data, size_t size)
 		return;
 	}
 	conn->out = out;
+	if (conn->out_done == conn->out_size)
+		conn->since_ms = sl_monotonic_ms();
 	out += conn->out_size;
 	out[0] = (uint8_t)(size >> 8);
 	out[1] = (uint8_t)size;
@@ -183,7 +189,44 @@ void sl_conn_handle(struct sl_conn *conn, unsigned int events)
 		sl_conn_answered(conn);
 }
 
-static int add_conn(struct sl_dns *dns, int *fd, const struct sl_dns_source *source)
+static bool is_idle(const struct sl_conn *conn)
+{
+	int unread = 0;
+
+	return !conn->waiting && !conn->got && conn->out_done == conn->out_size &&
+	       !ioctl(conn->fd, FIONREAD, &unread) && !unread;
+}
+
+/* Closes the one that was idle for the longest time, of one process or (NULL) of any. */
+static bool close_idle(struct sl_dns *dns, const struct sl_asker *asker)
+{
+	struct sl_conn *conn, *longest = NULL;
+
+	TAILQ_FOREACH(conn, &dns->conns, all)
+	{
+		if ((!asker || conn->asker == asker) &&
+		    (!longest || conn->since_ms < longest->since_ms) && is_idle(conn))
+			longest = conn;
+	}
+	if (!longest)
+		return false;
+	dns->counts[SL_DNS_COUNT_TCP_IDLE]++;
+	sl_conn_close(longest);
+	return true;
+}
+
+/* Room for one more connection of a process: its share, or in place of one that is idle. */
+static bool make_room(struct sl_dns *dns, const struct sl_asker *asker)
+{
+	if (sl_asker_share(asker->conns, dns->conn_count, SL_DNS_TCP_PROCESS, SL_DNS_TCP_CLIENTS))
+		return true;
+	if (close_idle(dns, asker))
+		return true;
+	return !asker->conns && close_idle(dns, NULL);
+}
+
+static int add_conn(struct sl_dns *dns, int *fd, const struct sl_dns_source *source,
+		    struct sl_asker **asker)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	struct sl_conn *conn = calloc(1, sizeof(*conn));
@@ -201,11 +244,26 @@ static int add_conn(struct sl_dns *dns, int *fd, const struct sl_dns_source *sou
 		return -errno;
 	}
 	conn->fd = TAKE_FD(*fd);
+	conn->asker = TAKE_PTR(*asker);
+	conn->asker->conns++;
 	TAILQ_INSERT_TAIL(&dns->conns, conn, all);
 	dns->conn_count++;
 	dns->counts[SL_DNS_COUNT_CONNECTIONS]++;
 	sl_dns_start_ticking(dns);
 	return 0;
+}
+
+/* It becomes a connection, or is closed by the caller. */
+static void take_conn(struct sl_dns *dns, int *fd, const struct sl_dns_source *source)
+{
+	struct sl_dns_who who = { 0 };
+	struct sl_asker *asker;
+
+	dns->options.ops->who(dns->options.arg, source, &who);
+	asker = sl_asker_get(dns, &who);
+	if (!asker || !make_room(dns, asker) || add_conn(dns, fd, source, &asker))
+		dns->counts[SL_DNS_COUNT_TCP_LIMIT]++;
+	sl_asker_put(dns, &asker);
 }
 
 static void pause_accepting(struct sl_dns *dns, struct sl_listener *listener)
@@ -235,10 +293,8 @@ void sl_conn_accept(struct sl_dns *dns, struct sl_listener *listener)
 		if (fd < 0)
 			continue;
 		source.fd = fd;
-		if (dns->conn_count >= SL_DNS_TCP_CLIENTS ||
-		    getsockname(fd, (struct sockaddr *)&source.asked, &asked) ||
-		    add_conn(dns, &fd, &source))
-			dns->counts[SL_DNS_COUNT_TCP_LIMIT]++;
+		if (!getsockname(fd, (struct sockaddr *)&source.asked, &asked))
+			take_conn(dns, &fd, &source);
 	}
 }
 
