@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -250,6 +251,44 @@ Test(control, client_goes_with_a_call_in_hand)
 	serve();
 	cr_expect_null(kept);
 	cr_expect_eq(gone_count, 1);
+}
+
+/*
+ * A connection ends while somebody else has its open file as well, as who walks the files of all
+ * processes does for an instant: the next one, in the same memory, gets none of its events.
+ */
+Test(control, end_of_one_is_no_end_of_the_next)
+{
+	static const char call[] = "{\"method\":\"io.test.Keep\"}";
+	int first, next, hold[2];
+	char out[64];
+	pid_t pid;
+
+	make((struct sl_server_options){});
+	first = dial();
+	serve();
+	cr_expect_eq(sl_server_clients(server), 1);
+	close(first);
+	cr_assert_eq(pipe(hold), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		close(hold[1]);
+		_exit((int)read(hold[0], out, 1));
+	}
+	/* Once: a stale event is there for ever. */
+	sl_server_run(server);
+	cr_expect_eq(sl_server_clients(server), 0);
+	next = dial();
+	cr_assert_eq(send(next, call, sizeof(call), MSG_NOSIGNAL), sizeof(call));
+	for (int i = 0; i < 4; i++)
+		sl_server_run(server);
+	cr_expect_not_null(kept);
+	cr_expect_eq(gone_count, 1);
+	close(hold[0]);
+	close(hold[1]);
+	cr_expect_eq(waitpid(pid, NULL, 0), pid);
+	close(next);
 }
 
 /* A stream that is not read is bounded, and ends after a while. */

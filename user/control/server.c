@@ -25,6 +25,8 @@ static void close_client(struct sl_client *client)
 	if (server->options.gone)
 		server->options.gone(client, client->data, server->options.ctx);
 	sl_request_drop(&client->request);
+	/* Or events of this one would come to whoever has its memory next: base/epoll.h. */
+	epoll_ctl(server->epoll, EPOLL_CTL_DEL, sl_wire_fd(client->wire), NULL);
 	sl_wire_free(&client->wire);
 	free(client);
 }

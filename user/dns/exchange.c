@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "dns/resolver_private.h"
 
 #define SILENT_MS 30000
@@ -17,7 +18,7 @@
 
 void sl_exchange_close(struct sl_exchange *exchange)
 {
-	sl_cleanup_fd(&exchange->fd);
+	sl_epoll_close(exchange->resolver->epoll, &exchange->fd);
 	sl_cleanup_free(&exchange->buffer);
 	exchange->done = exchange->size = 0;
 	exchange->sent = false;

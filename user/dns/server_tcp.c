@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "dns/server_private.h"
 
 /* Bytes that clients have not read, above which their next queries are not either. */
@@ -29,7 +30,7 @@ void sl_conn_close(struct sl_conn *conn)
 		dns->counts[SL_DNS_COUNT_UNSENT]++;
 		sl_query_drop(query);
 	}
-	sl_cleanup_fd(&conn->fd);
+	sl_epoll_close(dns->epoll, &conn->fd);
 	sl_cleanup_free(&conn->out);
 	dns->unread -= conn->out_size - conn->out_done;
 	TAILQ_REMOVE(&dns->conns, conn, all);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/epoll.h"
 #include "relay/relay_private.h"
 
 struct attempt {
@@ -81,7 +82,7 @@ void sl_dial_stop(struct sl_dial *dial)
 		return;
 	sl_timer_off(&dial->stagger);
 	for (size_t i = 0; i < dial->target.count; i++)
-		sl_cleanup_fd(&dial->attempts[i].fd);
+		sl_epoll_close(dial->stream->relay->epoll, &dial->attempts[i].fd);
 	dial->open = 0;
 }
 
@@ -174,13 +175,14 @@ static void attempt_ready(struct sl_watch *watch, uint32_t events)
 	if (!code && !(events & EPOLLOUT))
 		return;
 	dial->open--;
-	fd = TAKE_FD(attempt->fd);
 	if (code) {
+		sl_epoll_close(dial->stream->relay->epoll, &attempt->fd);
 		dial->code = code;
 		dial->last = (size_t)(attempt - dial->attempts);
 		advance(dial);
 		return;
 	}
+	fd = TAKE_FD(attempt->fd);
 	dial->stream->end.address = dial->addresses[attempt - dial->attempts];
 	dial->stream->end.port = dial->target.port;
 	sl_dial_stop(dial);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/epoll.h"
 #include "relay/flow_private.h"
 
 /* linux/in6.h, which does not go with netinet/in.h. */
@@ -207,8 +208,8 @@ static void destroy(struct sl_relay_flow *flow)
 	relay->flow_count--;
 	sl_htab_del(relay->flow_table, &flow->key);
 	sl_flow_drop_held(flow);
-	sl_cleanup_fd(&flow->inner.fd);
-	sl_cleanup_fd(&flow->outer.fd);
+	sl_epoll_close(relay->epoll, &flow->inner.fd);
+	sl_epoll_close(relay->epoll, &flow->outer.fd);
 	sl_cleanup_fd(&flow->netns);
 	flow->end.duration_us = (sl_relay_now_ns() - flow->since_ns) / 1000;
 	if (flow->answered)

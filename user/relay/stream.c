@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/epoll.h"
 #include "relay/relay_private.h"
 
 /* When to ask a silent peer whether it is there, and when to take it for gone: seconds. */
@@ -311,7 +312,7 @@ int sl_stream_new(struct sl_relay *relay, const struct sl_relay_entry *entry, in
 	return 0;
 }
 
-static void close_side(struct sl_pump_side *side, bool reset)
+static void close_side(struct sl_relay *relay, struct sl_pump_side *side, bool reset)
 {
 	const struct linger now = { .l_onoff = 1 };
 
@@ -319,8 +320,7 @@ static void close_side(struct sl_pump_side *side, bool reset)
 		return;
 	if (reset)
 		setsockopt(side->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	close(side->fd);
-	side->fd = -1;
+	sl_epoll_close(relay->epoll, &side->fd);
 }
 
 static void tell(struct sl_relay_stream *stream)
@@ -353,8 +353,8 @@ void sl_stream_destroy(struct sl_relay_stream *stream)
 	sl_dial_free(&stream->dial);
 	sl_pump_kill(&stream->up, &relay->pump);
 	sl_pump_kill(&stream->down, &relay->pump);
-	close_side(&stream->client.side, is_reset(stream));
-	close_side(&stream->server.side, is_reset(stream));
+	close_side(stream->relay, &stream->client.side, is_reset(stream));
+	close_side(stream->relay, &stream->server.side, is_reset(stream));
 	sl_explicit_free(&stream->request);
 	tell(stream);
 	free(stream);
