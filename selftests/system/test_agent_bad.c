@@ -29,6 +29,14 @@ TestSuite(agent_bad, .init = agent_up, .fini = agent_down, .timeout = 120);
 /* A session that goes on whatever the others do. */
 static struct box witness;
 
+/* What the agent has done to connections is in its log, soon after. */
+static bool is_logged(void *text)
+{
+	_cleanup_free_ char *log = agent_log();
+
+	return strstr(log, text) != NULL;
+}
+
 static void expect_alive(const char *after)
 {
 	struct json_object *session;
@@ -244,6 +252,7 @@ Test(agent_bad, each_client_fails_alone)
 	box_attach(&witness, agent_policy(false, 1), NULL);
 	garbage();
 	expect_alive("garbage");
+	cr_expect(eventually(is_logged, "connections ended: what was sent is no call ("));
 	half = agent_socket();
 	cr_assert_gt(send(half, HELLO, 20, MSG_NOSIGNAL), 0);
 	expect_alive("half a message");

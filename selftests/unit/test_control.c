@@ -23,6 +23,7 @@ static char dir[] = "/tmp/sl-test-control-XXXXXX", path[128];
 static int listener = -1;
 static struct sl_server *server;
 static struct sl_request *kept;
+static struct sl_client *latest; /* who has called */
 static unsigned int gone_count;
 
 static struct json_object *text_of(const char *key, const char *text)
@@ -36,6 +37,7 @@ static struct json_object *text_of(const char *key, const char *text)
 static void echo(struct sl_request *request, void *ctx)
 {
 	(void)ctx;
+	latest = sl_request_client(request);
 	sl_request_reply(request, json_object_get(sl_request_parameters(request)));
 }
 
@@ -43,6 +45,7 @@ static void keep(struct sl_request *request, void *ctx)
 {
 	(void)ctx;
 	kept = request;
+	latest = sl_request_client(request);
 }
 
 /* Writes into the descriptor that came with it. */
@@ -189,7 +192,7 @@ Test(control, answers)
 			cr_expect(n && strstr(out, cases[i].want), "case %zu: '%s'", i, out);
 			cr_expect_eq(sl_server_clients(server), 1, "case %zu", i);
 		} else {
-			cr_expect_eq(n, 0, "case %zu: '%s'", i, out);
+			cr_expect(n && strstr(out, "io.test.Closed"), "case %zu: '%s'", i, out);
 			cr_expect_eq(sl_server_clients(server), 0, "case %zu", i);
 		}
 		sl_cleanup_fd(&fd);
@@ -368,6 +371,7 @@ Test(control, causes)
 		{ "[]", "a message was no JSON object in UTF-8" },
 		{ "{\"method\":7}", "a message was no call" },
 	};
+	char said[256], want[256];
 
 	make((struct sl_server_options){ 0 });
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -380,13 +384,57 @@ Test(control, causes)
 		cause = NULL;
 		serve();
 		cr_expect_str_eq(cause, cases[i].cause);
+		/* And to its client, unless that has ended it. */
+		snprintf(want, sizeof(want),
+			 "{\"error\":\"io.test.Closed\",\"parameters\":{\"text\":\"%s\","
+			 "\"taken\":false}}",
+			 cases[i].cause);
+		memset(said, 0, sizeof(said));
+		(void)!recv(fd, said, sizeof(said) - 1, MSG_DONTWAIT);
+		cr_expect_str_eq(said, cases[i].sent[0] ? want : "");
 		close(fd);
+	}
+}
+
+/* What is ended is told to who calls, and whether his call may be said again. */
+Test(control, end_is_told)
+{
+	static const struct {
+		const char *before; /* what was called, and taken */
+		bool untaken;
+	} cases[] = { { "io.test.Echo", true }, { "io.test.Keep", false } };
+
+	make((struct sl_server_options){ 0 });
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct json_object *reply = NULL;
+		struct sl_control *control;
+		struct sl_err err = {};
+		bool more;
+
+		cr_assert_eq(sl_control_new(&control, dial(), WAIT_MS), 0);
+		cr_assert_eq(sl_control_begin(control, cases[i].before, NULL, NULL, &err), 0);
+		serve();
+		if (cases[i].untaken)
+			cr_assert_eq(sl_control_next(control, WAIT_MS, &reply, &more, &err), 0);
+		json_object_put(TAKE_PTR(reply));
+		sl_client_end(latest, "for a test");
+		/* What is called now comes too late, and the cause is told all the same. */
+		if (cases[i].untaken)
+			cr_assert_eq(sl_control_begin(control, "io.test.Echo", NULL, NULL, &err),
+				     0);
+		serve();
+		cr_expect_eq(sl_control_next(control, WAIT_MS, &reply, &more, &err), -ECONNRESET);
+		cr_expect_str_eq(err.text, "the agent has ended the connection: for a test");
+		cr_expect_eq(sl_control_untaken(control), cases[i].untaken, "case %zu", i);
+		cr_expect_null(reply);
+		sl_control_free(&control);
 	}
 }
 
 /* Three quarters of the places are for others than root, in all and for each. */
 Test(control, clients_are_bounded)
 {
+	char said[256] = "";
 	int fds[5];
 
 	make((struct sl_server_options){ .clients = 4 });
@@ -394,6 +442,8 @@ Test(control, clients_are_bounded)
 		fds[i] = dial();
 		serve();
 	}
+	cr_expect_gt(recv(fds[4], said, sizeof(said) - 1, MSG_DONTWAIT), 0);
+	cr_expect_not_null(strstr(said, "no room is left"), "%s", said);
 	cr_expect_eq(sl_server_count(server, SL_SERVER_REFUSED), getuid() ? 2 : 1);
 	cr_expect_eq(sl_server_count(server, SL_SERVER_ACCEPTED), getuid() ? 3 : 4);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)

@@ -245,27 +245,34 @@ Test(lib_recover, calls_without_an_answer)
 	static const struct {
 		const struct fake_step steps[2];
 		int want;
+		bool again;
 	} cases[] = {
-		{ { { "Freeze", FAKE_END, NULL } }, -ECONNRESET },
-		{ { { "Freeze", FAKE_HALF, "{\"para" } }, -ECONNRESET },
-		{ { { "Freeze", FAKE_SAY, "{\"a\"" } }, -ECONNRESET },
-		{ { { "Freeze", FAKE_SILENT, NULL } }, -ETIMEDOUT },
+		{ { { "Freeze", FAKE_END, NULL } }, -ECONNRESET, false },
+		{ { { "Freeze", FAKE_HALF, "{\"para" } }, -ECONNRESET, false },
+		{ { { "Freeze", FAKE_SAY, "{\"a\"" } }, -ECONNRESET, false },
+		{ { { "Freeze", FAKE_SILENT, NULL } }, -ETIMEDOUT, false },
 		/* It was not done, so it is said again. */
-		{ { { "Freeze", FAKE_SAY, ERROR("NotTheSession", "") } }, 0 },
-		{ { { "Freeze", FAKE_OK_END, NULL } }, 0 },
+		{ { { "Freeze", FAKE_SAY, ERROR("NotTheSession", "") } }, 0, true },
+		{ { { "Freeze", FAKE_SAY, ERROR("Closed", "\"text\":\"\",\"taken\":false") } },
+		  0,
+		  true },
+		{ { { "Freeze", FAKE_SAY, ERROR("Closed", "\"text\":\"\",\"taken\":true") } },
+		  -ECONNRESET,
+		  false },
+		{ { { "Freeze", FAKE_SAY, ERROR("Closed", "\"text\":\"\"") } }, -ECONNRESET, false },
+		{ { { "Freeze", FAKE_OK_END, NULL } }, 0, false },
 	};
 
 	fake_start(good);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct sl_runtime *rt = runtime_live(SHORT_MS, SILENCE_MS);
 		unsigned int frozen = fake_count("Freeze");
-		bool again = strstr(cases[i].steps[0].text ?: "", "NotThe") != NULL;
 
 		recovers = fake_count("Recover");
 		fake_script(cases[i].steps);
 		cr_expect_eq(sl_runtime_freeze(rt), cases[i].want, "case %zu: %s", i,
 			     sl_runtime_error(rt));
-		cr_expect_eq(fake_count("Freeze"), frozen + 1 + again, "case %zu", i);
+		cr_expect_eq(fake_count("Freeze"), frozen + 1 + cases[i].again, "case %zu", i);
 		runtime_until(rt, has_recovered);
 		cr_expect_eq(sl_runtime_thaw(rt), 0, "case %zu: %s", i, sl_runtime_error(rt));
 		cr_expect_gt(fake_last("Recover")->epoch, 1, "case %zu", i);

@@ -213,6 +213,47 @@ Test(lib_session, attach_without_an_agent)
 	sl_runtime_free(&rt);
 }
 
+/* A connection that ends before Attach was said, whatever ends it: another one is as good. */
+Test(lib_session, attach_over_the_next_connection)
+{
+	static const struct fake_step cases[][4] = {
+		{ { "Hello", FAKE_END, NULL }, { "Hello", FAKE_HALF, "{\"par" }, { 0 } },
+		{ { "Hello", FAKE_SAY, ERROR("Closed", "\"text\":\"full\"") }, { 0 } },
+	};
+
+	fake_start(good);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct sl_runtime *rt = runtime_connected(LONG_MS);
+
+		fake_cut();
+		fake_script(cases[i]);
+		cr_expect_eq(attach_simply(rt), 0, "case %zu: %s", i, sl_runtime_error(rt));
+		cr_expect(fake_script_done(), "case %zu", i);
+		cr_expect_eq(fake_last("Attach")->epoch, 1, "case %zu", i);
+		sl_runtime_free(&rt);
+	}
+}
+
+/* It never comes to that: why is told, and nothing is tried any more. */
+Test(lib_session, attach_over_no_connection)
+{
+	static struct fake_step steps[FAKE_CALLS];
+	struct sl_runtime *rt;
+
+	fake_start(good);
+	rt = runtime_connected(SHORT_MS);
+	fake_cut();
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(steps); i++)
+		steps[i] = (struct fake_step){ "Hello", FAKE_SAY,
+					       ERROR("Closed", "\"text\":\"full\"") };
+	fake_script(steps);
+	cr_expect_eq(attach_simply(rt), -ENOTCONN, "%s", sl_runtime_error(rt));
+	cr_expect_not_null(strstr(sl_runtime_error(rt), "full"), "%s", sl_runtime_error(rt));
+	cr_expect_eq(sl_runtime_state(rt), SL_RUNTIME_NONE);
+	cr_expect_eq(fake_count("Attach"), 0);
+	sl_runtime_free(&rt);
+}
+
 /* The agent tells in a call that it is over. */
 Test(lib_session, over_in_a_call)
 {

@@ -188,7 +188,7 @@ int sl_guest_detach(struct sl_guest *g, double *ms, struct sl_err *err)
 {
 	int rc = call(g, "io.sluice.Detach", detach_params(g), NULL, ms, err);
 
-	if (rc == -EPIPE) {
+	if (rc == -EPIPE || rc == -ECONNRESET) {
 		sl_control_free(&g->control);
 		*err = (struct sl_err){ 0 };
 		rc = greet(g, err);

@@ -88,6 +88,7 @@ struct sl_agent {
 	struct sl_server *server;
 	struct sl_htab *conns;         /* id -> struct sl_conn * */
 	uint64_t last_conn, answering; /* 0: none */
+	uint64_t conns_told[SL_SERVER_COUNT_MAX];
 	struct sl_box *boxes[SL_RECORDS_MAX];
 	int epoll, signals;
 	int64_t tick_ms, look_ms;
@@ -178,6 +179,9 @@ uint64_t sl_agent_group(const struct ucred *peer, void *ctx);
 bool sl_conn_outside(struct sl_agent *agent, const struct sl_client *client);
 /* The call of a connection that waits for an answer, NULL: none, or it has gone. */
 struct sl_request *sl_conn_request(const struct sl_agent *agent, uint64_t id);
+/* Logs what connections were refused or ended for since the last call: a line for each kind. */
+void sl_conns_log(struct sl_agent *agent);
+bool sl_conns_untold(const struct sl_agent *agent);
 /* Calls that the agent itself keeps waiting are signs of life (rule 2 of session.h). */
 void sl_conns_heard(struct sl_agent *agent, int64_t now_ms);
 
@@ -197,8 +201,8 @@ bool sl_target(struct sl_agent *agent, struct sl_request *request, const struct 
 	       const char *sandbox, unsigned int *row);
 /* Of a session that is over or unknown, and so on: its answer; the connection ends. */
 void sl_reply_step(struct sl_agent *agent, struct sl_request *request, const struct sl_step *step);
-/* Ends a connection once its answer is on its way. */
-void sl_conn_end(struct sl_agent *agent, uint64_t id);
+/* Ends a connection once its answer is on its way; `cause` as of sl_client_end(). */
+void sl_conn_end(struct sl_agent *agent, uint64_t id, const char *cause);
 
 void sl_method_attach(struct sl_request *request, void *ctx);
 void sl_method_add_listener(struct sl_request *request, void *ctx);

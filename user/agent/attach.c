@@ -212,7 +212,7 @@ static void done(struct sl_job *job)
 	if (!request)
 		return;
 	sl_reply_refused(request, &a->err);
-	sl_conn_end(agent, a->conn);
+	sl_conn_end(agent, a->conn, NULL);
 }
 
 /* Of what was named, or what was sent: that may have been opened by another mount. */
@@ -412,7 +412,7 @@ void sl_method_attach(struct sl_request *request, void *ctx)
 	}
 	if (ret) {
 		sl_reply_refused(request, &a->err);
-		sl_conn_end(agent, conn->id);
+		sl_conn_end(agent, conn->id, NULL);
 		return;
 	}
 	if (step.answer == SL_ANSWER_NEW) {

@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "kernel/cgroup.h"
 
 void sl_agent_gone(struct sl_client *client, void *data, void *ctx)
@@ -150,7 +151,7 @@ void sl_conns_heard(struct sl_agent *agent, int64_t now_ms)
 	}
 }
 
-void sl_conn_end(struct sl_agent *agent, uint64_t id)
+void sl_conn_end(struct sl_agent *agent, uint64_t id, const char *cause)
 {
 	struct sl_conn *conn = sl_conn_find(agent, id);
 
@@ -160,5 +161,34 @@ void sl_conn_end(struct sl_agent *agent, uint64_t id)
 	if (id == agent->answering)
 		conn->over = true;
 	else
-		sl_client_end(conn->client);
+		sl_client_end(conn->client, cause);
+}
+
+/* What the agent does to connections, and has not to do to many; NULL: nothing to tell. */
+static const char *const untold[SL_SERVER_COUNT_MAX] = {
+	[SL_SERVER_REFUSED] = "refused: no room for more of that user, or in all",
+	[SL_SERVER_NO_FDS] = "put off: no descriptor or memory is free",
+	[SL_SERVER_MALFORMED] = "ended: what was sent is no call",
+	[SL_SERVER_STALLED] = "ended: a call was begun and not finished, or an answer not read",
+};
+
+bool sl_conns_untold(const struct sl_agent *agent)
+{
+	for (unsigned int i = 0; i < SL_SERVER_COUNT_MAX; i++) {
+		if (untold[i] && sl_server_count(agent->server, i) != agent->conns_told[i])
+			return true;
+	}
+	return false;
+}
+
+void sl_conns_log(struct sl_agent *agent)
+{
+	for (unsigned int i = 0; i < SL_SERVER_COUNT_MAX; i++) {
+		uint64_t now = sl_server_count(agent->server, i);
+
+		if (untold[i] && now != agent->conns_told[i])
+			sl_log_notice("connections %s (%llu)", untold[i],
+				      (unsigned long long)(now - agent->conns_told[i]));
+		agent->conns_told[i] = now;
+	}
 }

@@ -141,7 +141,7 @@ static void done(struct sl_job *job)
 		sl_request_reply(request, NULL);
 	agent->answering = 0;
 	if (conn && conn->over)
-		sl_conn_end(agent, d->conn);
+		sl_conn_end(agent, d->conn, NULL);
 }
 
 struct params {

@@ -214,11 +214,24 @@ static void undo(struct sl_agent *agent, unsigned int row)
 	sl_agent_box_drop(agent, row);
 }
 
+/* Why the connection of a session is ended, by what that is by now. */
+static const char *close_cause(const struct sl_agent *agent, unsigned int row)
+{
+	switch (sl_record_state(agent->records, row)) {
+	case SL_RECORD_LIVE:
+		return "another connection has taken up its session";
+	case SL_RECORD_LOST:
+		return "nothing was heard of its session in time";
+	default:
+		return "its session has ended";
+	}
+}
+
 static void carry_out(struct sl_agent *agent, unsigned int row, const struct sl_effect *effect)
 {
 	switch (effect->kind) {
 	case SL_EFFECT_CLOSE:
-		sl_conn_end(agent, effect->conn);
+		sl_conn_end(agent, effect->conn, close_cause(agent, row));
 		break;
 	case SL_EFFECT_UNDO:
 		undo(agent, row);

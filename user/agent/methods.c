@@ -81,7 +81,7 @@ void sl_reply_step(struct sl_agent *agent, struct sl_request *request, const str
 		/* Once more, on this connection too. */
 		return;
 	}
-	sl_conn_end(agent, conn->id);
+	sl_conn_end(agent, conn->id, NULL);
 }
 
 bool sl_read_params(struct sl_request *request, const struct sl_param *params, void *out)
@@ -186,14 +186,14 @@ static void hello(struct sl_request *request, void *ctx)
 	if (!sl_conn_outside(agent, sl_request_client(request))) {
 		sl_err_set(&err, EPERM, "a member of a sandbox has no say over sandboxes");
 		sl_reply_refused(request, &err);
-		sl_conn_end(agent, conn->id);
+		sl_conn_end(agent, conn->id, NULL);
 		return;
 	}
 	peer = (struct sl_component){ read.name, read.version, (uint32_t)read.min,
 				      (uint32_t)read.max };
 	if (sl_version_agree(&conn->version, &self, &peer, &err)) {
 		sl_reply_error(request, "IncompatibleVersion", with_component(err_json(&err)));
-		sl_conn_end(agent, conn->id);
+		sl_conn_end(agent, conn->id, NULL);
 		return;
 	}
 	json = with_component(json_object_new_object());
@@ -247,7 +247,7 @@ static void recover(struct sl_request *request, void *ctx)
 	if (sl_session_recover(agent->sessions, conn->id, token, read.epoch, sl_monotonic_ms(),
 			       &step, &err)) {
 		sl_reply_refused(request, &err);
-		sl_conn_end(agent, conn->id);
+		sl_conn_end(agent, conn->id, NULL);
 		return;
 	}
 	if (step.answer != SL_ANSWER_RECOVERED) {
@@ -384,7 +384,7 @@ static void end(struct sl_request *request, void *ctx)
 	}
 	agent->answering = 0;
 	if (conn->over)
-		sl_conn_end(agent, id);
+		sl_conn_end(agent, id, NULL);
 }
 
 static const struct sl_method methods[] = {

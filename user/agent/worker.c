@@ -38,7 +38,8 @@ static bool idle(const struct sl_agent *agent)
 {
 	unsigned int at = 0, row;
 
-	return !sl_server_clients(agent->server) && !sl_record_next(agent->records, &at, &row);
+	return !sl_server_clients(agent->server) && !sl_conns_untold(agent) &&
+	       !sl_record_next(agent->records, &at, &row);
 }
 
 static void tick(struct sl_agent *agent, int64_t now_ms)
@@ -47,6 +48,7 @@ static void tick(struct sl_agent *agent, int64_t now_ms)
 		return;
 	agent->tick_ms = now_ms + TICK_MS;
 	sl_server_tick(agent->server);
+	sl_conns_log(agent);
 	sl_held_tick(agent->held);
 	log_decisions(agent);
 	sl_agent_save_again(agent);

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/escape.h"
 #include "base/object.h"
 
 #define ERROR_MAX 128 /* of an error's name; a longer one is cut */
@@ -18,6 +19,7 @@
 struct sl_control {
 	struct sl_wire *wire;
 	int timeout_ms;
+	bool untaken; /* of the last call, see sl_control_untaken() */
 	char error[ERROR_MAX];
 };
 
@@ -137,7 +139,8 @@ static int flush(struct sl_control *control)
 {
 	int ret = sl_wire_queued(control->wire) ? sl_wire_flush(control->wire) : 0;
 
-	return ret == -EAGAIN ? 0 : ret;
+	/* Of a connection that has ended the cause may be there to be read. */
+	return ret == -EAGAIN || ret == -EPIPE ? 0 : ret;
 }
 
 static int begin(struct sl_control *control, const char *method, struct json_object *parameters,
@@ -180,6 +183,28 @@ static int receive(struct sl_control *control, int64_t until, struct json_object
 	return ret;
 }
 
+/* The end of a connection as the service tells it (control/server.h, rule 5). */
+static bool is_closing(const char *error)
+{
+	const char *dot = strrchr(error, '.');
+
+	return dot && !strcmp(dot, ".Closed");
+}
+
+static int closed(struct sl_control *control, struct json_object *reply, struct sl_err *err)
+{
+	char text[sizeof(err->text)] = "";
+	struct json_object *value;
+
+	control->untaken = json_object_object_get_ex(reply, "taken", &value) &&
+			   json_object_is_type(value, json_type_boolean) &&
+			   !json_object_get_boolean(value);
+	if (json_object_object_get_ex(reply, "text", &value) &&
+	    json_object_is_type(value, json_type_string))
+		sl_escape_text(text, sizeof(text), json_object_get_string(value));
+	return sl_err_set(err, ECONNRESET, "the agent has ended the connection: %s", text);
+}
+
 /* The parameters of an answer, and its error. */
 static int take_answer(struct sl_control *control, struct json_object *answer,
 		       struct json_object **reply, bool *more, struct sl_err *err)
@@ -199,6 +224,12 @@ static int take_answer(struct sl_control *control, struct json_object *answer,
 		return sl_err_sys(err, ENOMEM, "can't keep the answer");
 	if (!control->error[0])
 		return 0;
+	if (is_closing(control->error)) {
+		int ret = closed(control, *reply, err);
+
+		json_object_put(TAKE_PTR(*reply));
+		return ret;
+	}
 	return sl_err_set(err, EREMOTEIO, "the agent answered %s", control->error);
 }
 
@@ -210,6 +241,8 @@ int sl_control_next(struct sl_control *control, int timeout_ms, struct json_obje
 
 	if (ret == -ETIMEDOUT)
 		return sl_err_set(err, EAGAIN, "nothing came in time");
+	/* The kernel's word for an end with something unread: a call is read whole, or is none. */
+	control->untaken = ret == -ECONNRESET || sl_wire_queued(control->wire);
 	if (ret)
 		return sl_err_sys(err, -ret, "the connection to the agent has ended");
 	return take_answer(control, answer, reply, more, err);
@@ -228,6 +261,11 @@ int sl_control_call(struct sl_control *control, const char *method, struct json_
 		return sl_err_set(err, ETIMEDOUT, "no answer to %s within %d ms", method,
 				  control->timeout_ms);
 	return ret;
+}
+
+bool sl_control_untaken(const struct sl_control *control)
+{
+	return control->untaken;
 }
 
 const char *sl_control_error(const struct sl_control *control)

@@ -43,8 +43,8 @@ short sl_control_events(const struct sl_control *control);
 
 /*
  * -EREMOTEIO: the service answered with an error; its name is sl_control_error(), its
- * parameters are *reply. -ETIMEDOUT, -EPIPE: after these the connection is of no more use.
- * Descriptors (may be NULL) stay the caller's.
+ * parameters are *reply. -ETIMEDOUT, -EPIPE, -ECONNRESET: after these the connection is of no more
+ * use; the service may have said why. Descriptors (may be NULL) stay the caller's.
  */
 int sl_control_call(struct sl_control *control, const char *method, struct json_object *parameters,
 		    const struct sl_fds *fds, struct json_object **reply, struct sl_err *err);
@@ -63,6 +63,12 @@ int sl_control_more(struct sl_control *control, const char *method, struct json_
  */
 int sl_control_next(struct sl_control *control, int timeout_ms, struct json_object **reply,
 		    bool *more, struct sl_err *err);
+
+/*
+ * After one of these errors: whether the service has certainly not begun the last call, so that it
+ * may be said again on another connection.
+ */
+bool sl_control_untaken(const struct sl_control *control);
 
 /* Name of the error of the last answer, "" when it was none. Valid until the next call. */
 const char *sl_control_error(const struct sl_control *control);

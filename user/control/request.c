@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* What is said on a connection: calls, answers, errors, and org.varlink.service. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/object.h"
@@ -83,8 +84,46 @@ static void answer(struct sl_request *request, struct json_object *message)
 		json_object_put(message);
 		sl_client_watch(client);
 	} else if (send_message(request, message)) {
+		client->unanswered = true;
 		sl_client_end_for(client, UNSENT);
 	}
+}
+
+static struct json_object *closed_new(const struct sl_server *server, const char *text, bool taken)
+{
+	struct json_object *parameters = json_object_new_object();
+	char error[64];
+
+	snprintf(error, sizeof(error), "%s.Closed", server->options.interface->name);
+	if (parameters)
+		sl_json_add(parameters, "text", json_object_new_string(text));
+	if (parameters)
+		sl_json_add(parameters, "taken", json_object_new_boolean(taken));
+	return message_new("error", json_object_new_string(error), parameters);
+}
+
+/* As well as it goes: the connection ends. */
+void sl_client_say_end(struct sl_client *client)
+{
+	bool taken = client->unanswered || client->request.json;
+	struct json_object *message = closed_new(client->server, client->cause, taken);
+
+	if (message && !sl_wire_put(client->wire, message, NULL))
+		sl_wire_flush(client->wire);
+	json_object_put(message);
+}
+
+void sl_closed_send(const struct sl_server *server, int fd, const char *text)
+{
+	struct json_object *message = closed_new(server, text, false);
+	size_t len;
+	const char *bytes =
+		json_object_to_json_string_length(message, JSON_C_TO_STRING_PLAIN, &len);
+
+	/* Its NUL as well: the end of a message. */
+	if (message && bytes)
+		(void)sl_fds_send(fd, bytes, len + 1, NULL);
+	json_object_put(message);
 }
 
 void sl_request_reply(struct sl_request *request, struct json_object *parameters)

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/epoll.h"
 #include "control/server_private.h"
 
 #define CLIENTS_DEFAULT 1024
@@ -46,18 +47,30 @@ void sl_client_watch(struct sl_client *client)
 	epoll_ctl(client->server->epoll, EPOLL_CTL_MOD, sl_wire_fd(client->wire), &event);
 }
 
-void sl_client_end_for(struct sl_client *client, const char *cause)
+/* Makes it ready, whatever it is watched for, so that run() comes by. */
+static void finish(struct sl_client *client)
 {
-	client->cause = client->cause ?: cause;
-	sl_wire_flush(client->wire);
 	client->ended = true;
-	/* Makes it ready, whatever it is watched for, so that run() comes by. */
 	shutdown(sl_wire_fd(client->wire), SHUT_RDWR);
 }
 
-void sl_client_end(struct sl_client *client)
+void sl_client_end_for(struct sl_client *client, const char *cause)
 {
-	sl_client_end_for(client, "the agent ended the connection");
+	client->cause = client->cause ?: cause;
+	if (!client->ended)
+		sl_client_say_end(client);
+	finish(client);
+}
+
+void sl_client_end(struct sl_client *client, const char *cause)
+{
+	if (cause) {
+		sl_client_end_for(client, cause);
+		return;
+	}
+	client->cause = client->cause ?: "the agent ended the connection";
+	sl_wire_flush(client->wire);
+	finish(client);
 }
 
 /* Of a connection on which reading or writing has failed; the server's fault is none. */
@@ -84,6 +97,9 @@ static void note_end(struct sl_client *client, int code)
 	client->cause = client->cause ?: cause_of(code);
 	if (code == -EMSGSIZE || code == -EPROTO || code == -EBADMSG)
 		client->server->counts[SL_SERVER_MALFORMED]++;
+	/* Who has closed it himself need not be told. */
+	if (!client->ended && code != -EPIPE && code != -ECONNRESET)
+		sl_client_say_end(client);
 }
 
 static int take_requests(struct sl_client *client)
@@ -178,6 +194,13 @@ out:
 	return ret;
 }
 
+/* Who finds no room is told; `text` is static. */
+static void refuse_client(struct sl_server *server, int fd, const char *text)
+{
+	server->counts[SL_SERVER_REFUSED]++;
+	sl_closed_send(server, fd, text);
+}
+
 static int listen_again(struct sl_server *server, bool on)
 {
 	struct epoll_event event = { .events = on ? EPOLLIN : 0 };
@@ -206,13 +229,15 @@ static void accept_clients(struct sl_server *server)
 			return;
 		}
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
-			server->counts[SL_SERVER_REFUSED]++;
+			refuse_client(server, fd, "who connects can't be told");
 			continue;
 		}
 		if (!peer.uid && server->options.group)
 			group = server->options.group(&peer, server->options.ctx);
-		if (!may_enter(server, peer.uid, group) || add_client(server, &fd, &peer, group))
-			server->counts[SL_SERVER_REFUSED]++;
+		if (!may_enter(server, peer.uid, group))
+			refuse_client(server, fd, "no room is left for connections of this user");
+		else if (add_client(server, &fd, &peer, group))
+			refuse_client(server, fd, "no memory is left for another connection");
 		else
 			server->counts[SL_SERVER_ACCEPTED]++;
 	}

@@ -20,6 +20,8 @@
  *    kept. Without a free descriptor nothing is accepted until the next tick.
  * 3. Who a client is, is what the kernel said when it connected (SO_PEERCRED).
  * 4. One thread. Methods may free nothing of the server's.
+ * 5. What the server ends, or refuses, is told why before: INTERFACE.Closed (text, taken), an error
+ *    that answers nothing. Unless `taken`, of what was not answered nothing was or will be done.
  */
 #ifndef SLUICE_USER_CONTROL_SERVER_H
 #define SLUICE_USER_CONTROL_SERVER_H
@@ -125,7 +127,10 @@ struct sl_request *sl_client_request(const struct sl_client *client);
 /* Why it has gone, for people; in `gone`. */
 const char *sl_client_cause(const struct sl_client *client);
 
-/* Ends it after what is queued was offered once; `gone` is called from the next run. */
-void sl_client_end(struct sl_client *client);
+/*
+ * Ends it after what is queued was offered once; `gone` is called from the next run. `cause`, a
+ * static text, is told first (rule 5); NULL: its last answer has said it.
+ */
+void sl_client_end(struct sl_client *client, const char *cause);
 
 #endif

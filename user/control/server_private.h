@@ -30,6 +30,7 @@ struct sl_client {
 	bool taking;          /* its requests are being taken: an answer need not start that */
 	bool kicked;          /* answered otherwise: the next may be in the buffer already */
 	bool ended;
+	bool unanswered;   /* what was done could not be told */
 	const char *cause; /* of its end, the first that is known */
 };
 
@@ -48,7 +49,12 @@ void sl_request_run(struct sl_request *request);
 /* Forgets the call, answered or not. */
 void sl_request_drop(struct sl_request *request);
 
-/* sl_client_end() with a cause; a static text. */
+/* Tells the client that, and why, it is ended: the error Closed of the interface. */
+void sl_client_say_end(struct sl_client *client);
+/* The same on a connection that becomes no client. */
+void sl_closed_send(const struct sl_server *server, int fd, const char *text);
+
+/* Says so and ends it; `cause` is a static text. */
 void sl_client_end_for(struct sl_client *client, const char *cause);
 
 /* Watches for what the client's state needs now. */

@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "lib/private.h"
 
-/* Over a connection that is up; *displaced: which is not the session's any more. */
+/* Over a connection that is up; *again: it was not done, and may be on another one. */
 static int call_once(struct sl_runtime *rt, const char *method, struct json_object *parameters,
 		     const struct sl_fds *fds, int64_t until, struct json_object **reply,
-		     bool *displaced)
+		     bool *again)
 {
 	int64_t left;
 	bool more;
@@ -25,15 +25,17 @@ static int call_once(struct sl_runtime *rt, const char *method, struct json_obje
 		ret = sl_control_next(rt->control, left > 0 ? (int)left : 0, reply, &more,
 				      &rt->err);
 	if (ret == -EREMOTEIO) {
-		*displaced = !strcmp(sl_control_error(rt->control), "io.sluice.NotTheSession");
+		/* A connection that is not the session's any more. */
+		*again = !strcmp(sl_control_error(rt->control), "io.sluice.NotTheSession");
 		ret = answer_error(rt, *reply);
 		if (!strcmp(sl_control_error(rt->control), "io.sluice.SessionOver"))
 			machine_over(rt, ESHUTDOWN);
-		else if (*displaced)
+		else if (*again)
 			machine_drop(rt);
 		json_object_put(*reply);
 		*reply = NULL;
 	} else if (ret) {
+		*again = ret != -EAGAIN && sl_control_untaken(rt->control);
 		machine_drop(rt);
 		ret = ret == -EAGAIN
 			      ? sl_err_set(&rt->err, ETIMEDOUT, "no answer to %s within %d ms",
@@ -49,7 +51,7 @@ int lib_call(struct sl_runtime *rt, enum machine_need need, const char *method,
 {
 	int64_t until = sl_monotonic_ms() + rt->timeout_ms;
 	struct json_object *answer = NULL;
-	bool displaced = false;
+	bool again = false;
 	int ret = 0;
 
 	if (rt->watch)
@@ -58,14 +60,14 @@ int lib_call(struct sl_runtime *rt, enum machine_need need, const char *method,
 		ret = sl_err_set(&rt->err, EINVAL, "sl_runtime_connect() comes first");
 	else if (need == MACHINE_SESSION && rt->state == SL_RUNTIME_NONE)
 		ret = sl_err_set(&rt->err, EINVAL, "there is no session");
-	/* What was said over a displaced connection was not done: recover, and say it again. */
+	/* What was said over a displaced connection, or one that ends, was not done. */
 	for (int tries = 0; !ret && tries < 2; tries++) {
 		ret = machine_reach(rt, need, until);
 		if (!ret)
-			ret = call_once(rt, method, parameters, fds, until, &answer, &displaced);
-		if (!ret || !displaced || tries)
+			ret = call_once(rt, method, parameters, fds, until, &answer, &again);
+		if (!ret || !again || tries)
 			break;
-		displaced = false;
+		again = false;
 		ret = 0;
 	}
 	machine_timer(rt, false);

@@ -18,6 +18,9 @@
 
 #define PERMISSION_DENIED "org.varlink.service.PermissionDenied"
 
+/* To connect, for who has no session: a connection that is lost before it is up. */
+#define LOST_TRIES 3
+
 #define STEPS_MAX 64 /* of one run: more wait for the next, so that a peer can't keep it */
 
 static bool is_wanted(const struct sl_runtime *rt)
@@ -76,16 +79,30 @@ void machine_over(struct sl_runtime *rt, int code)
 	rt->final = -code;
 }
 
-/* The error is set. An Attach that was never sent was not made, and is not tried again. */
+/* Somebody was there, and ended the connection: the next may be better. */
+static bool is_lost(int ret)
+{
+	return ret == -EPIPE || ret == -ECONNRESET;
+}
+
+/*
+ * The error is set. An Attach that was never sent was not made, and is not tried again, unless it
+ * is a connection that was lost before.
+ */
 static void fail(struct sl_runtime *rt, int ret)
 {
 	rt->failed = ret;
 	rt->answered = false;
 	machine_drop(rt);
-	if (rt->state == SL_RUNTIME_ATTACHING && !rt->epoch) {
-		forget_ask(rt);
-		rt->state = SL_RUNTIME_NONE;
-	}
+	if (rt->state == SL_RUNTIME_ATTACHING && !rt->epoch && !is_lost(ret))
+		machine_unsaid(rt);
+}
+
+void machine_unsaid(struct sl_runtime *rt)
+{
+	forget_ask(rt);
+	rt->state = SL_RUNTIME_NONE;
+	machine_timer(rt, false);
 }
 
 static void refused(struct sl_runtime *rt, int ret)
@@ -395,7 +412,7 @@ static int wait_more(struct sl_runtime *rt, int64_t until)
 
 int machine_reach(struct sl_runtime *rt, enum machine_need need, int64_t until)
 {
-	bool tried = false;
+	unsigned int tries = 0;
 
 	rt->failed = 0;
 	rt->answered = false;
@@ -403,9 +420,10 @@ int machine_reach(struct sl_runtime *rt, enum machine_need need, int64_t until)
 		if (rt->phase == MACHINE_DOWN && !is_wanted(rt)) {
 			if (need == MACHINE_SESSION && rt->state == SL_RUNTIME_OVER)
 				return rt->final;
-			if (tried || (need == MACHINE_SESSION && rt->failed))
+			if (tries >= (is_lost(rt->failed) ? LOST_TRIES : 1) ||
+			    (need == MACHINE_SESSION && rt->failed))
 				return unreached(rt);
-			tried = true;
+			tries++;
 			machine_hurry(rt);
 		}
 		machine_run(rt);

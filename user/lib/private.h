@@ -93,6 +93,9 @@ void machine_drop(struct sl_runtime *rt);
 /* Final. The error is set. */
 void machine_over(struct sl_runtime *rt, int code);
 
+/* Gives up an Attach that was not sent. */
+void machine_unsaid(struct sl_runtime *rt);
+
 /* Tries again with the next run. */
 void machine_hurry(struct sl_runtime *rt);
 

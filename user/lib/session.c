@@ -255,8 +255,10 @@ int sl_runtime_attach(struct sl_runtime *rt, const struct sl_runtime_attach *att
 	rt->state = SL_RUNTIME_ATTACHING;
 	machine_hurry(rt);
 	ret = machine_reach(rt, MACHINE_SESSION, sl_monotonic_ms() + rt->timeout_ms);
-	if (ret == -ENOTCONN && rt->state == SL_RUNTIME_ATTACHING)
+	if (ret == -ENOTCONN && rt->state == SL_RUNTIME_ATTACHING && rt->epoch)
 		ret = late(rt);
+	else if (ret && rt->state == SL_RUNTIME_ATTACHING && !rt->epoch)
+		machine_unsaid(rt);
 	return ret;
 }
 
