@@ -86,6 +86,8 @@ struct box {
 void box_make(struct box *box, const struct sl_filter_options *filter, const char *const argv[]);
 /* Parameters of Attach beside those that a box knows by itself, as of agent_call(). */
 void box_attach(struct box *box, const char *policy, const char *options);
+/* Calls it, without a listener, and does not wait for the answer. */
+void box_begin(struct box *box, const char *policy);
 /* Attach that must fail with this error; its parameters. */
 struct json_object *box_refused(struct box *box, const char *policy, const char *options,
 				const char *error);
@@ -110,6 +112,8 @@ void box_await(const struct box *box, const char *member, const char *text);
 void box_await_frozen(const struct box *box, bool frozen);
 /* One number of a condition, or its text; fails when there is no such condition. */
 struct json_object *box_condition(struct json_object *session, const char *type);
+/* NULL: there is none. */
+struct json_object *box_find_condition(struct json_object *session, const char *type);
 
 /* A policy for sl-load by its path, or by a pattern if `glob`, to 127.0.0.1:port. */
 const char *agent_policy(bool glob, unsigned int port);

@@ -118,6 +118,15 @@ void box_attach(struct box *box, const char *policy, const char *options)
 	sl_cleanup_fd(&box->listener);
 }
 
+void box_begin(struct box *box, const char *policy)
+{
+	struct sl_err err = {};
+
+	cr_assert_eq(sl_control_begin(box->control, "io.sluice.Attach",
+				      attach_params(box, policy, NULL), NULL, &err),
+		     0, "%s", err.text);
+}
+
 struct json_object *box_refused(struct box *box, const char *policy, const char *options,
 				const char *error)
 {
@@ -234,7 +243,7 @@ void box_await_frozen(const struct box *box, bool frozen)
 		  frozen ? "is not" : "stays");
 }
 
-struct json_object *box_condition(struct json_object *session, const char *type)
+struct json_object *box_find_condition(struct json_object *session, const char *type)
 {
 	struct json_object *list = json_at(session, "conditions");
 
@@ -244,8 +253,16 @@ struct json_object *box_condition(struct json_object *session, const char *type)
 		if (!strcmp(json_text(condition, "type"), type))
 			return condition;
 	}
-	cr_assert_fail("no condition %s in %s", type, json_object_to_json_string(session));
 	return NULL;
+}
+
+struct json_object *box_condition(struct json_object *session, const char *type)
+{
+	struct json_object *condition = box_find_condition(session, type);
+
+	cr_assert_not_null(condition, "no condition %s in %s", type,
+			   json_object_to_json_string(session));
+	return condition;
 }
 
 const char *agent_policy(bool glob, unsigned int port)

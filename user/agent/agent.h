@@ -70,9 +70,11 @@ struct sl_box {
 	uint32_t drain_serial;
 	bool frozen;           /* cgroup.freeze was written */
 	unsigned int changing; /* jobs that load a policy */
-	bool leaving;          /* is being detached */
-	bool unsaved;          /* it could not be stored, or was put off: at the next tick */
-	bool attaching;        /* is stored once, when all is noted */
+	/* To be loaded anew once these are done, from its file; which is in force is known then. */
+	bool reload, reload_file;
+	bool leaving;   /* is being detached */
+	bool unsaved;   /* it could not be stored, or was put off: at the next tick */
+	bool attaching; /* is stored once, when all is noted */
 	struct sl_conditions conditions;
 };
 
@@ -135,6 +137,10 @@ void sl_agent_report(struct sl_agent *agent, unsigned int row,
  * For any thread.
  */
 unsigned int sl_agent_sandbox(struct sl_set *set, unsigned int id, uint64_t cgroup_id);
+
+/* What has become of loading a policy without being asked to. NULL: it is in force. */
+void sl_agent_report_policy(struct sl_agent *agent, unsigned int row, const char *reason,
+			    const char *message);
 
 /* Looks whether the policy of a session is what the guard decides by; a condition says it. */
 bool sl_agent_enforced(struct sl_agent *agent, unsigned int row);

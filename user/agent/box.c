@@ -139,6 +139,22 @@ void sl_agent_report(struct sl_agent *agent, unsigned int row,
 	sl_agent_tell(agent, row, false);
 }
 
+void sl_agent_report_policy(struct sl_agent *agent, unsigned int row, const char *reason,
+			    const char *message)
+{
+	struct sl_condition_report report = {
+		.type = "Policy",
+		.status = reason ? SL_CONDITION_FALSE : SL_CONDITION_TRUE,
+		.reason = reason ?: "Loaded",
+		.message = message,
+		.bad = reason != NULL,
+	};
+
+	/* That it is as it should be is news after it was not. */
+	if (reason || sl_conditions_find(&agent->boxes[row]->conditions, report.type))
+		sl_agent_report(agent, row, &report);
+}
+
 unsigned int sl_agent_sandbox(struct sl_set *set, unsigned int id, uint64_t cgroup_id)
 {
 	__u32 found;

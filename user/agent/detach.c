@@ -65,16 +65,36 @@ static int empty(struct detach *d)
 	return 0;
 }
 
+/* Ids are used again: it has to be that of the cgroup. -ENOENT. */
+static int find(struct detach *d, struct sl_set *set)
+{
+	unsigned int id;
+	int ret = sl_sandbox_of_cgroup(set, d->cgroup_id, &id);
+
+	if (!ret && id != d->sandbox)
+		ret = -ENOENT;
+	if (ret && ret != -ENOENT)
+		sl_err_sys(&d->err, -ret, "can't read the sandboxes of the set");
+	return ret;
+}
+
 static void run(struct sl_job *job)
 {
 	struct detach *d = (struct detach *)job;
 	_cleanup_(sl_agent_set_put) struct sl_agent_set *set = NULL;
 
 	d->ret = empty(d);
-	if (d->ret || sl_agent_set(d->agent, &set, NULL) ||
-	    !sl_agent_sandbox(set->set, d->sandbox, d->cgroup_id))
+	d->ret = d->ret ?: sl_agent_set(d->agent, &set, &d->err);
+	if (!d->ret)
+		d->ret = find(d, set->set);
+	d->ret = d->ret
+			 ?: sl_shared_detach(d->agent->options->set_dir, d->sandbox,
+					     sl_guard_forget, &d->err);
+	/* Without it, or without a set, somebody else was faster. Any other error is none of that. */
+	if (d->ret != -ENOENT)
 		return;
-	d->ret = sl_shared_detach(d->agent->options->set_dir, d->sandbox, sl_guard_forget, &d->err);
+	d->ret = 0;
+	d->err = (struct sl_err){ 0 };
 }
 
 /* --- in the loop --- */

@@ -191,11 +191,11 @@ static void tell_state(struct sl_agent *agent, unsigned int row)
 void sl_agent_undo(struct sl_agent *agent, const struct sl_record *record, struct sl_err *err)
 {
 	_cleanup_(sl_agent_set_put) struct sl_agent_set *set = NULL;
-	unsigned int sandbox = 0;
+	unsigned int sandbox;
 
-	if (!sl_agent_set(agent, &set, NULL))
-		sandbox = sl_agent_sandbox(set->set, 0, record->cgroup_id);
-	if (sandbox)
+	/* One whose making was cut short is not found by what members are told by. */
+	if (!sl_agent_set(agent, &set, NULL) &&
+	    !sl_sandbox_of_cgroup(set->set, record->cgroup_id, &sandbox))
 		(void)sl_shared_detach(agent->options->set_dir, sandbox, sl_guard_forget, err);
 	sl_copies_clean(agent->copies, record->key, 0);
 }

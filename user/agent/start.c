@@ -75,20 +75,6 @@ static int load_stored(struct sl_agent *agent, struct sl_err *err)
 
 /* --- sandboxes --- */
 
-static void report_policy(struct sl_agent *agent, unsigned int row, const char *reason,
-			  const char *message)
-{
-	const struct sl_condition_report report = {
-		.type = "Policy",
-		.status = SL_CONDITION_FALSE,
-		.reason = reason,
-		.message = message,
-		.bad = true,
-	};
-
-	sl_agent_report(agent, row, &report);
-}
-
 /* The record says the same of the copy, unless a worker was killed before it noted it. */
 static bool is_whole(struct sl_agent *agent, unsigned int row, uint32_t policy_id, const char *text,
 		     size_t len)
@@ -144,9 +130,10 @@ static struct sl_use *adopt_policy(struct sl_agent *agent, unsigned int row,
 	int ret = sl_copies_read(agent->copies, record->key, policy_id, &text, &options.len);
 
 	if (ret || !is_whole(agent, row, policy_id, text, options.len)) {
-		report_policy(agent, row, "CopyLost",
-			      "the copy of the policy in force is gone or damaged: what needs "
-			      "to be looked at is denied until a policy is loaded");
+		sl_agent_report_policy(
+			agent, row, "CopyLost",
+			"the copy of the policy in force is gone or damaged: what needs "
+			"to be looked at is denied until a policy is loaded");
 		return NULL;
 	}
 	options.text = text;
@@ -155,7 +142,8 @@ static struct sl_use *adopt_policy(struct sl_agent *agent, unsigned int row,
 	ret = ret ?: sl_apply_adopt(apply, set->set, record->sandbox, policy_id, &err);
 	ret = ret ?: sl_use_new(&use, set, apply, record->sandbox);
 	if (ret) {
-		report_policy(agent, row, "CopyUnusable", err.code ? err.text : strerror(-ret));
+		sl_agent_report_policy(agent, row, "CopyUnusable",
+				       err.code ? err.text : strerror(-ret));
 		return NULL;
 	}
 	apply = NULL;
@@ -229,27 +217,35 @@ static void check_listener(struct sl_agent *agent, unsigned int row)
 
 /* --- sessions --- */
 
-/* After a restart of the host, or when somebody has detached it. */
+/*
+ * After a restart of the host, or when somebody has detached it, or was about to: what has lost its
+ * programs is not enforced, whatever its rows say, and goes.
+ */
 static void end_lost(struct sl_agent *agent, unsigned int row)
 {
 	const struct sl_record *record = sl_record_at(agent->records, row);
 	enum sl_record_state state = sl_record_state(agent->records, row);
 	_cleanup_(sl_agent_set_put) struct sl_agent_set *set = NULL;
+	const char *reason = "its sandbox was gone when the agent was started: the host was "
+			     "restarted, or it was detached";
+	bool there = !sl_agent_set(agent, &set, NULL) &&
+		     sl_agent_sandbox(set->set, record->sandbox, record->cgroup_id);
+	bool half = there && agent->boxes[row]->freeze >= 0 &&
+		    sl_sandbox_unhooked(set->set, record->sandbox);
 	struct sl_step step;
 
-	if (state != SL_RECORD_LIVE && state != SL_RECORD_LOST)
+	if ((state != SL_RECORD_LIVE && state != SL_RECORD_LOST) || (there && !half))
 		return;
-	if (!sl_agent_set(agent, &set, NULL) &&
-	    sl_agent_sandbox(set->set, record->sandbox, record->cgroup_id))
-		return;
+	if (half)
+		reason = "it was being detached when the agent was killed";
 	/* Of one that was to go with its session nothing is to stay. */
 	if (!sl_session_end(agent->sessions, row,
 			    record->options.end == SL_SESSION_END_REMOVE ? SL_SESSION_END_REMOVE
 									 : SL_SESSION_END_CONTINUE,
-			    "its sandbox was gone when the agent was started: the host was "
-			    "restarted, or it was detached",
-			    &step))
+			    reason, &step))
 		sl_agent_do(agent, &step);
+	if (half && !agent->boxes[row]->leaving)
+		sl_agent_detach(agent, row);
 }
 
 static int make_boxes(struct sl_agent *agent, struct sl_err *err)

@@ -56,6 +56,18 @@ static void run(struct sl_job *job)
 	u->ret = u->ret ?: sl_load_into(&u->load, set, u->sandbox, &u->err);
 }
 
+/* What had to wait for others to be done. */
+static void reload_again(struct sl_agent *agent, unsigned int row)
+{
+	struct sl_box *box = agent->boxes[row];
+	bool from_file = box->reload_file;
+
+	if (!box->reload || box->changing)
+		return;
+	box->reload = box->reload_file = false;
+	sl_agent_reload(agent, row, from_file);
+}
+
 static void take_over(struct update *u)
 {
 	struct sl_agent *agent = u->agent;
@@ -68,6 +80,7 @@ static void take_over(struct update *u)
 	sl_copies_clean(agent->copies, u->load.key, u->load.policy_id);
 	sl_agent_save(agent, u->row);
 	(void)sl_agent_enforced(agent, u->row);
+	sl_agent_report_policy(agent, u->row, NULL, NULL);
 	sl_agent_tell(agent, u->row, false);
 }
 
@@ -108,13 +121,18 @@ static void done(struct sl_job *job)
 		sl_copies_clean(agent->copies, u->load.key, agent->boxes[u->row]->policy_id);
 		sl_log_warning("sandbox %u: its policy stays as it was: %s", u->sandbox,
 			       u->err.text);
+		/* Who has asked is told. */
+		if (!u->conn)
+			sl_agent_report_policy(agent, u->row, "ReloadFailed", u->err.text);
 		if (request)
 			sl_reply_refused(request, &u->err);
-		return;
+	} else {
+		take_over(u);
+		sl_log_info("sandbox %u: policy %u is in force", u->sandbox, u->load.policy_id);
+		if (request)
+			sl_request_reply(request, NULL);
 	}
-	take_over(u);
-	if (request)
-		sl_request_reply(request, NULL);
+	reload_again(agent, u->row);
 }
 
 static enum sl_guard_holder holder_of(const struct sl_record *record)
@@ -233,6 +251,17 @@ static int read_file(const char *path, char **text, size_t *len)
 	return 0;
 }
 
+static void report_unread(struct sl_agent *agent, unsigned int row, const char *from, int code)
+{
+	struct sl_err err = { 0 };
+
+	sl_err_set(&err, code, "can't read '%s': %s", from[0] ? from : "the copy of it",
+		   strerror(code));
+	sl_log_warning("sandbox %u: its policy stays as it was: %s",
+		       sl_record_at(agent->records, row)->sandbox, err.text);
+	sl_agent_report_policy(agent, row, "ReloadFailed", err.text);
+}
+
 void sl_agent_reload(struct sl_agent *agent, unsigned int row, bool from_file)
 {
 	const struct sl_record *record = sl_record_at(agent->records, row);
@@ -243,14 +272,19 @@ void sl_agent_reload(struct sl_agent *agent, unsigned int row, bool from_file)
 
 	if (!box || !box->use || box->leaving)
 		return;
+	/* The policy of before must not follow the one that is just being loaded. */
+	if (box->changing) {
+		box->reload = true;
+		box->reload_file |= from_file;
+		return;
+	}
 	sl_copies_from(agent->copies, record->key, from);
 	if (from_file && from[0])
 		ret = read_file(from, &text, &len);
 	else
 		ret = sl_copies_read(agent->copies, record->key, box->policy_id, &text, &len);
 	if (ret)
-		sl_log_warning("sandbox %u: its policy stays as it was: can't read '%s': %s",
-			       record->sandbox, from[0] ? from : "the copy of it", strerror(-ret));
+		report_unread(agent, row, from, -ret);
 	else if (begin(agent, row, 0, text, len, from, SL_GUARD_MODE_MAX))
 		sl_log_error("sandbox %u: no memory to load its policy anew", record->sandbox);
 }
@@ -300,6 +334,9 @@ int64_t sl_agent_refresh(struct sl_agent *agent, int64_t now_ms)
 		struct sl_box *box = agent->boxes[row];
 
 		if (!box || box->refresh_ms < 0 || box->leaving)
+			continue;
+		/* What is being loaded looks its names up itself, and may end what is in force. */
+		if (box->refresh_ms <= now_ms && box->changing)
 			continue;
 		if (box->refresh_ms <= now_ms) {
 			refresh(agent, row);

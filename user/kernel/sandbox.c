@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* Sandboxes of a set: attaching a cgroup, detaching it. */
 #define _GNU_SOURCE
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -62,6 +64,48 @@ int sl_sandbox_each(struct sl_set *set, int (*fn)(const struct sl_sandbox *sandb
 			return rc;
 	}
 	return 0;
+}
+
+struct id_search {
+	unsigned long long cgroup_id;
+	unsigned int id;
+};
+
+static int has_cgroup(const struct sl_sandbox *sandbox, void *arg)
+{
+	struct id_search *search = arg;
+
+	if (sandbox->cgroup_id != search->cgroup_id)
+		return 0;
+	search->id = sandbox->id;
+	return 1;
+}
+
+int sl_sandbox_of_cgroup(struct sl_set *set, unsigned long long cgroup_id, unsigned int *id)
+{
+	struct id_search search = { .cgroup_id = cgroup_id };
+	int rc = sl_sandbox_each(set, has_cgroup, &search);
+
+	if (rc == 1)
+		*id = search.id;
+	return rc == 1 ? 0 : rc ?: -ENOENT;
+}
+
+/* The first program is attached first, and the first to be taken off. */
+bool sl_sandbox_unhooked(const struct sl_set *set, unsigned int id)
+{
+	struct bpf_link_info info = {};
+	__u32 len = sizeof(info);
+	_cleanup_fd_ int fd = -1;
+	char dir[PATH_MAX], path[PATH_MAX];
+
+	if (sl_sandbox_dir(dir, set, id) || snprintf(path, sizeof(path), "%s/%s", dir,
+						     sl_cgroup_progs[0].name) >= (int)sizeof(path))
+		return false;
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return errno == ENOENT;
+	return !bpf_obj_get_info_by_fd(fd, &info, &len) && !info.cgroup.cgroup_id;
 }
 
 /* True when one of two paths is the other or above it. */
@@ -240,6 +284,50 @@ static int sandbox_describe(struct sl_sandbox *sandbox, int *cgroup, const char 
 	return 0;
 }
 
+/* What only the hooks would have ended: membership, records, rows. */
+static int sandbox_forget(struct sl_set *set, __u32 id)
+{
+	int rc;
+
+	/* Twice: a fork under way during the first pass is over by the second. */
+	for (int pass = 0; pass < 2; pass++) {
+		rc = sl_iter_run(set, "unseed_tasks");
+		if (rc)
+			return rc;
+	}
+	rc = sl_iter_run(set, "unseed_socks");
+	rc = rc
+		     ?: sl_map_delete_rows(set->maps[SL_MAP_PROCS], true,
+					   offsetof(struct sl_process, sandbox), id);
+	rc = rc
+		     ?: sl_map_delete_rows(set->maps[SL_MAP_OWNERS], true,
+					   offsetof(struct sl_owner, sandbox), id);
+	rc = rc ?: sl_socks_forget(set, id);
+	rc = rc ?: sl_decisions_forget(set, id);
+	rc = rc ?: sl_name_forget(set, id);
+	return rc
+		       ?: sl_map_delete_rows(set->maps[SL_MAP_PACKETS], true,
+					     offsetof(struct sl_sock, owner.sandbox), id);
+}
+
+/*
+ * Ends what somebody who was killed has begun: while the directory of an id is there and no
+ * sandbox has it, rows of the one before are left, and tasks that count as its members.
+ */
+static int finish_detach(struct sl_set *set, __u32 id, struct sl_err *err)
+{
+	char dir[PATH_MAX];
+	int rc = sl_sandbox_dir(dir, set, id);
+
+	if (rc)
+		return sl_err_sys(err, -rc, "'%s'", set->dir);
+	if (access(dir, F_OK))
+		return 0;
+	rc = sandbox_forget(set, id);
+	return rc ? sl_err_sys(err, -rc, "rows of an earlier sandbox %u are left", id)
+		  : sl_bpffs_remove(dir, err);
+}
+
 int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, unsigned int *id,
 		      struct sl_err *err)
 {
@@ -265,6 +353,9 @@ int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, 
 		return sl_err_hint(err, "detach one, or detach all and attach with a larger "
 					"--max-sandboxes");
 	}
+	rc = finish_detach(set, sandbox->id, err);
+	if (rc)
+		return rc;
 	rc = sandbox_publish(set, sandbox);
 	if (rc)
 		sl_err_sys(err, -rc, "can't register the sandbox");
@@ -308,32 +399,6 @@ static void detach_programs(const char *dir)
 	(void)sl_grace_period();
 }
 
-/* What only the hooks would have ended: membership, records, rows. */
-static int sandbox_forget(struct sl_set *set, __u32 id)
-{
-	int rc;
-
-	/* Twice: a fork under way during the first pass is over by the second. */
-	for (int pass = 0; pass < 2; pass++) {
-		rc = sl_iter_run(set, "unseed_tasks");
-		if (rc)
-			return rc;
-	}
-	rc = sl_iter_run(set, "unseed_socks");
-	rc = rc
-		     ?: sl_map_delete_rows(set->maps[SL_MAP_PROCS], true,
-					   offsetof(struct sl_process, sandbox), id);
-	rc = rc
-		     ?: sl_map_delete_rows(set->maps[SL_MAP_OWNERS], true,
-					   offsetof(struct sl_owner, sandbox), id);
-	rc = rc ?: sl_socks_forget(set, id);
-	rc = rc ?: sl_decisions_forget(set, id);
-	rc = rc ?: sl_name_forget(set, id);
-	return rc
-		       ?: sl_map_delete_rows(set->maps[SL_MAP_PACKETS], true,
-					     offsetof(struct sl_sock, owner.sandbox), id);
-}
-
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)
 {
 	_cleanup_free_ struct sl_sandbox *sandbox = malloc(sizeof(*sandbox));
@@ -357,11 +422,14 @@ int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err)
 	detach_programs(dir);
 	sl_ring_forget_own(set, id);
 	rc = sl_bpffs_remove(dir, err);
+	/* It stays until nothing of the sandbox is left: see finish_detach(). */
+	rc = rc ?: sl_bpffs_mkdirs(dir, err);
 	if (rc)
 		return rc;
 	cgroup_id = sandbox->cgroup_id;
 	bpf_map_delete_elem(set->maps[SL_MAP_CGROUPS], &cgroup_id);
 	bpf_map_delete_elem(set->maps[SL_MAP_SANDBOXES], &key);
 	rc = sandbox_forget(set, id);
-	return rc ? sl_err_sys(err, -rc, "detached, but rows of sandbox %u are left", id) : 0;
+	return rc ? sl_err_sys(err, -rc, "detached, but rows of sandbox %u are left", id)
+		  : sl_bpffs_remove(dir, err);
 }

@@ -184,8 +184,17 @@ void sl_sandbox_unguard(struct sl_set *set, unsigned int id);
  */
 int sl_sandbox_redirect(struct sl_set *set, unsigned int id, bool on, struct sl_err *err);
 
-/* Removes the cgroup links, then the sandbox's rows. -ENOENT when there is none. */
+/*
+ * Removes the cgroup links, then the sandbox's rows. -ENOENT when there is none. Who is killed in
+ * it leaves a sandbox that can be detached again, or an id that the next attach tidies up.
+ */
 int sl_sandbox_detach(struct sl_set *set, unsigned int id, struct sl_err *err);
+
+/* The sandbox of that cgroup, also one that was being made or detached. -ENOENT, -errno. */
+int sl_sandbox_of_cgroup(struct sl_set *set, unsigned long long cgroup_id, unsigned int *id);
+
+/* Whether its programs are taken off: it was being detached, or its cgroup is gone. */
+bool sl_sandbox_unhooked(const struct sl_set *set, unsigned int id);
 
 /* Calls `fn` for each sandbox, stops when it returns non-zero and returns that. */
 int sl_sandbox_each(struct sl_set *set, int (*fn)(const struct sl_sandbox *sandbox, void *arg),
