@@ -17,7 +17,7 @@
 
 #include <sluice/libsluice.h>
 
-#define TIMEOUT_MS 10000
+#define TIMEOUT_MS 60000
 
 static char policy[1 << 20];
 

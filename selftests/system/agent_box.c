@@ -18,7 +18,7 @@
 #include "system/held.h"
 
 #define TAKE_MS 10000
-#define DESTROY_MS 5000
+#define DESTROY_MS 60000
 
 /*
  * A descriptor that a process holds while its sandbox is attached is the sandbox's: a

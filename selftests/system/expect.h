@@ -7,7 +7,7 @@
 
 #include "system/world.h"
 
-/* Waits for a condition, 5 s at most; false when it did not come true. */
+/* Waits for a condition, a minute at most; false when it did not come true. */
 bool eventually(bool (*fn)(void *arg), void *arg);
 
 /* The record of a closed socket; waits for it. Fails the test when there is none. */
