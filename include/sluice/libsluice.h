@@ -130,7 +130,10 @@ enum sl_plan {
 	SL_PLAN_STRICT = 1 << 4
 };
 
-/* Also tells whether `policy`, a text, is valid; `policy_name`, of a file, is for messages. */
+/*
+ * Also tells whether `policy`, a text, is valid; `policy_name`, of a file, is for messages. Rules on
+ * requests are: sl_runtime_attach() refuses them unless its egress has `inspect`.
+ */
 int sl_runtime_plan(struct sl_runtime *rt, const char *policy, const char *policy_name,
 		    enum sl_hold_calls hold, unsigned int *plan);
 

@@ -131,6 +131,7 @@ static void wrong_descriptors(void)
 	box.listener = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 	reply = box_refused(&box, agent_policy(false, 1), NULL, "Refused");
 	cr_expect_str_eq(json_text(reply, "code"), "EBADF");
+	cr_expect_str_neq(json_text(reply, "hint"), "");
 	json_object_put(reply);
 	sl_control_free(&box.control);
 	box.control = agent_connect();
@@ -149,6 +150,25 @@ static void wrong_descriptors(void)
 	cr_expect_eq(json_object_array_length(json_at(reply, "sessions")), 1);
 	json_object_put(reply);
 	box_free(&box);
+}
+
+/* It has all processes of the host in it, and no files to freeze and kill them by. */
+static void root_cgroup(void)
+{
+	struct sl_control *control = agent_connect();
+	char mount[PATH_MAX];
+	struct json_object *reply;
+
+	cr_assert_eq(sl_cgroup_mount(mount, sizeof(mount), NULL), 0);
+	reply = agent_refused(control, "Refused", "Attach",
+			      "{'key': '00112233445566778899aabbccddeeff', 'epoch': 1, "
+			      "'cgroup': '%s', 'policy': 'version: 1'}",
+			      mount);
+	cr_expect_not_null(strstr(json_text(reply, "text"), "root of all cgroups"), "%s",
+			   json_text(reply, "text"));
+	cr_expect_str_neq(json_text(reply, "hint"), "");
+	json_object_put(reply);
+	sl_control_free(&control);
 }
 
 /* Asks and asks, and reads nothing: the agent does not go on with it. */
@@ -262,6 +282,8 @@ Test(agent_bad, each_client_fails_alone)
 	expect_alive("floods of descriptors");
 	wrong_descriptors();
 	expect_alive("wrong descriptors");
+	root_cgroup();
+	expect_alive("the root cgroup");
 	unread = never_reads();
 	cr_assert_geq(unread, 0);
 	expect_alive("a client that does not read");

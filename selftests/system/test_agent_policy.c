@@ -138,6 +138,28 @@ Test(agent_policy, update)
 	box_free(&box);
 }
 
+/* Rules on requests are valid, and held by somebody: Attach says who. */
+Test(agent_policy, inspected)
+{
+	static const char rules[] = "version: 1\nnetwork_policies:\n  web:\n"
+				    "    endpoints: [{host: a.example, port: 80, protocol: rest, "
+				    "rules: [{allow: {method: GET, path: /}}]}]\n"
+				    "    binaries: [{path: /bin/true}]\n";
+	struct json_object *params = json_object_new_object(), *reply;
+	struct box box;
+
+	box_make(&box, NULL, NULL);
+	json_object_object_add(params, "policy", json_object_new_string(rules));
+	reply = agent_send(box.control, NULL, "Plan", params, NULL);
+	cr_expect_not(json_object_get_boolean(json_at(reply, "exec")));
+	json_object_put(reply);
+	reply = box_refused(&box, rules, NULL, "Refused");
+	cr_expect_not_null(strstr(json_text(reply, "text"), "can't enforce the key: 'rules'"), "%s",
+			   json_text(reply, "text"));
+	json_object_put(reply);
+	box_free(&box);
+}
+
 /* A reload comes while another policy is being loaded: that is the one that is loaded anew. */
 Test(agent_policy, reload_meanwhile)
 {

@@ -347,6 +347,9 @@ static void seen_by_sluice(void)
 	cr_expect_str_eq(json_text(json, "session.state"), "live");
 	json_object_put(json);
 	cli_free(&cli);
+	CLI(&cli, "--set", agent.set, "--agent", agent.socket, "sandbox", "list");
+	cr_expect_not_null(strstr(cli.out, " SINCE "), "since when is it live? %s", cli.out);
+	cli_free(&cli);
 	CLI(&cli, "-j", "--set", agent.set, "--agent", agent.socket, "status", "--no-canary");
 	cr_expect_eq(cli.status, 0, "%s", cli.err);
 	json = json_of(cli.out);

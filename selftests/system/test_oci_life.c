@@ -94,8 +94,9 @@ Test(oci_life, exec)
 	oci_exec("glob", "sl-l3d", "ECONNREFUSED");
 	OCI_MUST("delete", "--force", "glob");
 	oci_await_sessions(0);
-	cr_expect_not_null(strstr(oci_serve_end(SIGTERM), "process 1 is not started"), "%s",
-			   oci.serve.err);
+	cr_expect_not_null(strstr(oci_serve_end(SIGTERM),
+				  "container glob: process 1 is not started"),
+			   "%s", oci.serve.err);
 }
 
 /* A shell that was added to a container and runs this when a line comes on its stdin. */

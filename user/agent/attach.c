@@ -237,6 +237,18 @@ static int find_path(struct attach *a, struct sl_request *request)
 	return ret ? sl_err_prefix(&a->err, "cgroup_fd") : 0;
 }
 
+/* The root can't be frozen or killed, has the agent in it, and everybody else. */
+static int refuse_root(struct attach *a)
+{
+	char mount[PATH_MAX];
+	int ret = sl_cgroup_mount(mount, sizeof(mount), &a->err);
+
+	if (ret || strcmp(a->cgroup, mount) != 0)
+		return ret;
+	sl_err_set(&a->err, EINVAL, "'%s' is the root of all cgroups: it is no sandbox", mount);
+	return sl_err_hint(&a->err, "make a cgroup below it, and start the workload in that");
+}
+
 /* Its path, and its id. */
 static int find_cgroup(struct attach *a, struct sl_request *request)
 {
@@ -244,6 +256,7 @@ static int find_cgroup(struct attach *a, struct sl_request *request)
 	unsigned long long id;
 	int ret = find_path(a, request);
 
+	ret = ret ?: refuse_root(a);
 	ret = ret ?: sl_cgroup_open(&fd, a->cgroup, &a->err);
 	if (ret)
 		return ret;

@@ -110,7 +110,11 @@ int sl_copies_write(const struct sl_copies *copies, const uint8_t key[SL_SESSION
 	ret = write_file(copies, name, text, len);
 	if (!ret)
 		return 0;
-	return sl_err_sys(err, -ret, "can't keep a copy of the policy in '%s'", copies->path);
+	sl_err_sys(err, -ret, "can't keep a copy of the policy in '%s'", copies->path);
+	if (ret == -ENOSPC || ret == -EDQUOT)
+		return sl_err_hint(err, "free some space there: without the copy a sandbox is "
+					"not attached, and gets no other policy");
+	return ret;
 }
 
 int sl_copies_name(const struct sl_copies *copies, const uint8_t key[SL_SESSION_KEY],

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/log.h"
@@ -31,13 +32,41 @@ static struct json_object *text_json(const char *text)
 	return sl_json_string(text, strlen(text));
 }
 
+/* The next step where who failed did not know one. */
+static const char *hint_of(const struct sl_err *err)
+{
+	static const struct {
+		int code;
+		const char *hint;
+	} hints[] = {
+		{ ENOMEM, "end something on the agent's host, or give it more memory" },
+		{ ENOSPC, "free some space in the agent's state directory, or detach sandboxes" },
+		{ EDQUOT, "free some space in the agent's state directory, or detach sandboxes" },
+		{ EMFILE, "raise the agent's limit of open files" },
+		{ ENFILE, "raise the host's limit of open files (fs.file-max)" },
+		{ EBADF, "send the descriptor beside the call, and its number among those" },
+		{ EINVAL, "GetInterfaceDescription of io.sluice says what is taken" },
+		{ ENOENT, "`sluice sandbox list` shows what there is" },
+		{ ESTALE, "call it again" },
+		{ ECANCELED, "call it again" },
+	};
+
+	if (err->hint[0])
+		return err->hint;
+	for (size_t i = 0; i < ARRAY_SIZE(hints); i++) {
+		if (hints[i].code == err->code)
+			return hints[i].hint;
+	}
+	return "the agent's log may say more";
+}
+
 /* { text, hint }, and what the caller adds; NULL: no memory. */
 static struct json_object *err_json(const struct sl_err *err)
 {
 	struct json_object *json = json_object_new_object();
 
 	if (json && !sl_json_add(json, "text", text_json(err->text)) &&
-	    !sl_json_add(json, "hint", text_json(err->hint)))
+	    !sl_json_add(json, "hint", text_json(hint_of(err))))
 		return json;
 	json_object_put(json);
 	return NULL;
@@ -185,6 +214,7 @@ static void hello(struct sl_request *request, void *ctx)
 	}
 	if (!sl_conn_outside(agent, sl_request_client(request))) {
 		sl_err_set(&err, EPERM, "a member of a sandbox has no say over sandboxes");
+		sl_err_hint(&err, "ask from a process outside of all sandboxes that still runs");
 		sl_reply_refused(request, &err);
 		sl_conn_end(agent, conn->id, NULL);
 		return;

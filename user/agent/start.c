@@ -52,7 +52,10 @@ static void on_entry(void *ctx, const struct sl_store_entry *entry)
 static void on_damaged(void *ctx, const char *name, const struct sl_err *err)
 {
 	(void)ctx;
-	sl_log_error("the stored session '%s' is damaged and was set aside: %s", name, err->text);
+	struct sl_err told = *err;
+
+	sl_err_prefix(&told, "the stored session '%s' can't be used", name);
+	sl_log_err(SL_LOG_ERROR, &told);
 }
 
 static int load_stored(struct sl_agent *agent, struct sl_err *err)

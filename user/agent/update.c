@@ -370,7 +370,8 @@ void sl_method_plan(struct sl_request *request, void *ctx)
 	const struct sl_conn *conn = sl_conn_enter(ctx, request);
 	_cleanup_(sl_apply_free) struct sl_apply *apply = NULL;
 	struct plan read = { 0 };
-	struct sl_apply_options options = { .quiet = true };
+	/* Who looks into requests, if somebody does, is said with Attach. */
+	struct sl_apply_options options = { .quiet = true, .inspects = true };
 	struct sl_err err = { 0 };
 	struct json_object *json;
 	unsigned int holds;

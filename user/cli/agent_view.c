@@ -35,6 +35,7 @@ static bool has_egress(const void *record)
 
 const struct sl_field sl_agent_session_fields[] = {
 	SL_FIELD_TEXT(struct sl_agent_session, state, "SESSION"),
+	SL_FIELD_TEXT(struct sl_agent_session, since, "SINCE", .flags = SL_FIELD_NULL),
 	SL_FIELD_BOOL(struct sl_agent_session, connected, NULL),
 	SL_FIELD_BOOL(struct sl_agent_session, enforced, NULL),
 	SL_FIELD_BOOL(struct sl_agent_session, listener, NULL),
@@ -162,6 +163,23 @@ static void read_egress(struct sl_agent_session *session, struct json_object *js
 	}
 }
 
+/* Since when a session is what it is: its state is a condition, too. */
+static const char *state_since(struct json_object *session)
+{
+	struct json_object *list = member(session, "conditions");
+	size_t count = json_object_is_type(list, json_type_array) ? json_object_array_length(list)
+								  : 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct json_object *json = json_object_array_get_idx(list, i);
+		const char *type = text(json, "type");
+
+		if (type && !strcmp(type, "Session"))
+			return text(json, "since");
+	}
+	return NULL;
+}
+
 static int add_session(struct sl_agent_view *view, struct json_object *json)
 {
 	struct sl_agent_session *session = sl_array_add(&view->session_rows);
@@ -174,6 +192,7 @@ static int add_session(struct sl_agent_view *view, struct json_object *json)
 		.cgroup_id = id(json, "cgroup_id"),
 		.epoch = number(json, "epoch"),
 		.state = text(json, "state"),
+		.since = state_since(json),
 		.wanted = text(json, "wanted"),
 		.why = text(json, "reason") ?: text(json, "cause"),
 		.connected = json_object_get_boolean(member(json, "connected")),

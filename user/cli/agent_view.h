@@ -31,6 +31,7 @@ struct sl_agent_session {
 	uint32_t sandbox;
 	uint64_t cgroup_id, epoch;
 	const char *state, *wanted, *why; /* why: of a loss or an end; NULL: neither */
+	const char *since;                /* it is in this state; NULL: it was not told */
 	bool connected, enforced, listener;
 	bool has_egress;
 	struct sl_serve_view egress;

@@ -318,8 +318,10 @@ static bool attached(struct sl_oci_box *box)
 		return false;
 	}
 	sl_log_notice("container %s: sandbox %s", box->kept.id, sl_runtime_sandbox(box->rt));
-	if (note_token(box, &err))
+	if (note_token(box, &err)) {
+		sl_err_prefix(&err, "container %s", box->kept.id);
 		sl_log_err(SL_LOG_ERROR, &err);
+	}
 	return true;
 }
 

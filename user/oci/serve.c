@@ -118,16 +118,15 @@ static int take_more(struct serve *s, const struct sl_oci_process *process, int 
 		return ret;
 	}
 	return sl_err_set(err, ENOENT,
-			  "process %d is not started: it is in no cgroup that was attached for a "
-			  "container %s",
-			  process->pid, process->container.id);
+			  "process %d is not started: it is in no cgroup that was attached for it",
+			  process->pid);
 }
 
 /* The message is whole. */
 static void take(struct serve *s, struct conn *conn)
 {
 	_cleanup_fd_ int listener = -1;
-	struct sl_oci_process process;
+	struct sl_oci_process process = { 0 };
 	struct sl_err err = { 0 };
 	int ret;
 
@@ -140,8 +139,12 @@ static void take(struct serve *s, struct conn *conn)
 		ret = process.container.running ? take_more(s, &process, listener, &err)
 						: take_new(s, &process, listener, &err);
 	}
-	if (ret)
-		sl_log_err(SL_LOG_ERROR, &err);
+	if (!ret)
+		return;
+	/* Whose it is can't be told of what can't be read. */
+	if (process.container.id[0])
+		sl_err_prefix(&err, "container %s", process.container.id);
+	sl_log_err(SL_LOG_ERROR, &err);
 }
 
 /* runc leaves the connection open until the container runs, so its end is not waited for. */

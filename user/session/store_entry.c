@@ -208,7 +208,7 @@ struct parts {
 };
 
 static const struct sl_param part_params[] = {
-	SL_PARAM(UINT, struct parts, schema, .max = SCHEMA),
+	SL_PARAM(UINT, struct parts, schema, .max = UINT32_MAX),
 	SL_PARAM(STRING, struct parts, sha256),
 	SL_PARAM(OBJECT, struct parts, session),
 	{ 0 },
@@ -224,7 +224,9 @@ static int read_parts(struct json_object **session, struct json_object *json, st
 	if (sl_params_read(&parts, part_params, json, &bad))
 		return damaged(err, bad);
 	if (parts.schema != SCHEMA)
-		return damaged(err, "schema");
+		return sl_err_set(err, EBADMSG,
+				  "another version of the agent wrote it (schema %llu, here %d)",
+				  (unsigned long long)parts.schema, SCHEMA);
 	ret = digest_of(hex, parts.session);
 	if (ret)
 		return sl_err_sys(err, -ret, "can't check a session's state");
