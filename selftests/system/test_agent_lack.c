@@ -76,8 +76,8 @@ static void fill(char *path, size_t size)
 }
 
 /*
- * What is attached goes on, and its end is told; nothing new is attached, which says why. With
- * room again, what could not be stored is, and the next agent has it.
+ * What is attached goes on, and what is asked for is remembered, by the next keeper, too: there was
+ * room for that, beforehand. Nothing new is attached, which says why.
  */
 Test(agent_lack, full_disk)
 {
@@ -85,6 +85,7 @@ Test(agent_lack, full_disk)
 	struct sl_control *operator;
 	struct box box, refused;
 	char filler[128];
+	pid_t worker;
 
 	small_disk();
 	box_make(&witness, NULL, NULL);
@@ -102,22 +103,34 @@ Test(agent_lack, full_disk)
 	box_recover(&box);
 	operator= agent_connect();
 	agent_do(operator, "End", "{'sandbox': '%s', 'reason': 'no room for it'}", box.sandbox);
+	agent_do(operator, "Freeze", "{'sandbox': '%s'}", witness.sandbox);
+	agent_do(operator, "Thaw", "{'sandbox': '%s'}", witness.sandbox);
+	agent_do(operator, "Freeze", "{'sandbox': '%s'}", witness.sandbox);
 	sl_control_free(&operator);
-	cr_expect(eventually(has_line, "No space left"));
 	expect_alive();
 	/* With a worker that was killed: the records are the keeper's. */
 	cr_assert_eq(kill(agent_worker(), SIGKILL), 0);
 	box_recover(&witness);
 	expect_alive();
 	box_await(&box, "reason", "no room for it");
-	cr_assert_eq(unlink(filler), 0);
-	cr_expect(eventually(has_line, "could be stored again"));
-	cr_expect_eq(agent_end(SIGTERM), 0);
+	/* And with it: there was room for that, before there was none. */
+	worker = agent_worker();
+	cr_expect_eq(agent_end(SIGKILL), 128 + SIGKILL);
+	/* It has the socket, too. */
+	cr_expect_eq(held_wait(worker), 128 + SIGKILL);
 	agent_start();
 	session = box_show(&box);
 	cr_expect_str_eq(json_text(session, "reason"), "no room for it");
 	json_object_put(session);
 	box_recover(&witness);
+	session = box_show(&witness);
+	cr_expect(json_object_get_boolean(json_at(session, "freeze_asked")));
+	json_object_put(session);
+	box_await_frozen(&witness, true);
+	agent_do(witness.control, "Thaw", "{}");
+	box_await_frozen(&witness, false);
+	cr_expect_not(has_line("can't write"));
+	cr_assert_eq(unlink(filler), 0);
 	box_free(&refused);
 	box_free(&box);
 	box_free(&witness);

@@ -285,8 +285,8 @@ Test(session, freeze_that_was_asked_for)
 	unsigned int row = attach(1, 10);
 
 	cr_assert_eq(sl_session_ask_freeze(sessions, row, true, &step), 0);
-	cr_assert_str_eq(effects(), "DE");
-	sl_session_drained(sessions, row, step.effects[0].serial, &step);
+	cr_assert_str_eq(effects(), "SDE");
+	sl_session_drained(sessions, row, step.effects[1].serial, &step);
 	cr_assert_str_eq(effects(), "F");
 	/* It outlasts a loss and a recovery. */
 	sl_session_hung_up(sessions, 10, "cut", 0, &step);
@@ -299,7 +299,7 @@ Test(session, freeze_that_was_asked_for)
 	cr_assert_str_eq(effects(), "SCE");
 	cr_assert_eq(step.effects[1].conn, 11);
 	cr_assert_eq(sl_session_ask_freeze(sessions, row, false, &step), 0);
-	cr_assert_str_eq(effects(), "TE");
+	cr_assert_str_eq(effects(), "STE");
 	cr_assert_eq(sl_session_end(sessions, row, SL_SESSION_END_KILL, "x", &step), -EBADFD);
 	cr_assert_eq(sl_session_forget(sessions, row), 0);
 	cr_assert_eq(sl_session_ask_freeze(sessions, row, true, &step), -EBADFD);

@@ -174,6 +174,21 @@ static void check_set_aside(const char *what)
 	cr_assert_eq(bads, 0, "%s is told twice", what);
 }
 
+/* Of another version of the agent: it is no damage, and said. */
+Test(store, other_schema)
+{
+	_cleanup_free_ char *text = NULL;
+	char *schema;
+	size_t len;
+
+	cr_assert_eq(sl_store_print(&text, &len, &entry), 0);
+	schema = memmem(text, len, "\"schema\":1", 10);
+	cr_assert_not_null(schema);
+	schema[9] = '2';
+	cr_expect_eq(sl_store_parse(&found, text, len, &err), -EBADMSG);
+	cr_expect_str_eq(err.text, "another version of the agent wrote it (schema 2, here 1)");
+}
+
 /* Any byte that is cut off, or another than it was. */
 Test(store, damaged)
 {
@@ -322,6 +337,36 @@ Test(store, full_disk_keeps_the_old)
 	cr_assert_eq(sl_store_print(&text, &len, &entry), 0);
 	cr_assert_eq(kept, (len + PIECE - 1) / PIECE + 2, "writes, fsync, rename");
 	cr_assert_eq(failures, kept + 1, "only the directory's fsync comes after the rename");
+}
+
+/* What was reserved is written in place of what there is no room for, as often as it takes. */
+Test(store, full_disk_has_its_room)
+{
+	const uint8_t *key = entry.session.record.key;
+
+	cr_assert_eq(sl_store_reserve(store, key, &err), 0, "%s", err.text);
+	save();
+	open_store(&bad_ops);
+	code = ENOSPC;
+	for (int i = 0; i < 3; i++) {
+		entry.session.epoch--;
+		calls = 0;
+		fail_at = 1;
+		save();
+		fail_at = 0;
+		cr_assert_eq(load(), 0);
+		cr_assert_eq(entries, 1);
+		cr_assert_eq(bads, 0);
+		session_same(&found, &entry);
+		cr_assert_eq(files(".room"), 1);
+		cr_assert_eq(files(".tmp"), 0);
+	}
+	cr_assert_eq(sl_store_remove(store, key, &err), 0);
+	cr_assert_eq(files(".room"), 0);
+	/* Of one that has come to nothing. */
+	cr_assert_eq(sl_store_reserve(store, key, &err), 0, "%s", err.text);
+	cr_assert_eq(load(), 0);
+	cr_assert_eq(files(".room"), 0);
 }
 
 Test(store, interrupted_write_goes_on)

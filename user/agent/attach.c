@@ -117,6 +117,7 @@ static void take_back(struct attach *a)
 		sl_log_err(SL_LOG_ERROR, &err);
 	sl_serve_drop(a->serve, a->agent->link);
 	sl_copies_clean(a->agent->copies, a->wanted.key, 0);
+	(void)sl_store_remove(a->agent->store, a->wanted.key, NULL);
 }
 
 static int attach_steps(struct attach *a)
@@ -125,6 +126,8 @@ static int attach_steps(struct attach *a)
 	struct sl_agent *agent = a->agent;
 	int ret = sl_load_open(&a->load, &a->err);
 
+	/* Whatever becomes of the disk, this one's end is to be noted. */
+	ret = ret ?: sl_store_reserve(agent->store, a->wanted.key, &a->err);
 	ret = ret
 		      ?: sl_shared_attach(agent->options->set_dir, a->cgroup, a->read.name, NULL,
 					  &a->sandbox, &a->err);

@@ -198,6 +198,7 @@ void sl_agent_undo(struct sl_agent *agent, const struct sl_record *record, struc
 	    !sl_sandbox_of_cgroup(set->set, record->cgroup_id, &sandbox))
 		(void)sl_shared_detach(agent->options->set_dir, sandbox, sl_guard_forget, err);
 	sl_copies_clean(agent->copies, record->key, 0);
+	(void)sl_store_remove(agent->store, record->key, NULL);
 }
 
 static void undo(struct sl_agent *agent, unsigned int row)

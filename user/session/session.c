@@ -303,6 +303,8 @@ int sl_session_ask_freeze(struct sl_sessions *sessions, unsigned int row, bool f
 	sl_step_begin(step, row);
 	if (ret)
 		return ret;
+	/* So that it holds with the next keeper too. */
+	sl_step_add(step, SL_EFFECT_SAVE);
 	sl_session_settle(sessions, step, false);
 	sl_step_add(step, SL_EFFECT_TELL);
 	return 0;

@@ -111,15 +111,69 @@ static int write_all(const struct sl_store *store, int fd, const char *text, siz
 	return store->ops.fsync(fd) ? -errno : 0;
 }
 
-static int write_file(const struct sl_store *store, const char *name, const char *text, size_t len)
+/* A file that is to be written: none of that name is there before. */
+static int open_new(const struct sl_store *store, const char *name)
 {
-	_cleanup_fd_ int fd = -1;
+	int fd;
 
 	/* One that a crash left may be there. */
 	if (unlinkat(store->dir, name, 0) && errno != ENOENT)
 		return -errno;
 	fd = openat(store->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd < 0 ? -errno : write_all(store, fd, text, len);
+	return fd < 0 ? -errno : fd;
+}
+
+static int write_file(const struct sl_store *store, const char *name, const char *text, size_t len)
+{
+	_cleanup_fd_ int fd = open_new(store, name);
+
+	if (fd < 0)
+		return fd;
+	/* Some day it may be the room for the next one. If there is none to be had, it is not. */
+	(void)fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, SL_STORE_ROOM);
+	return write_all(store, fd, text, len);
+}
+
+int sl_store_reserve(struct sl_store *store, const uint8_t key[SL_SESSION_KEY], struct sl_err *err)
+{
+	_cleanup_fd_ int fd = -1;
+	char name[NAME_SIZE];
+	int ret = 0;
+
+	name_of(name, key, ".room");
+	fd = open_new(store, name);
+	if (fd < 0)
+		ret = fd;
+	/* A file system that gives no room away beforehand is as it would be without. */
+	else if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, SL_STORE_ROOM) && errno != EOPNOTSUPP)
+		ret = -errno;
+	if (!ret)
+		return 0;
+	unlinkat(store->dir, name, 0);
+	return fail(err, -ret, "can't reserve room for the session in %s", store->path);
+}
+
+/* Rule 4. */
+static int write_room(const struct sl_store *store, const uint8_t key[SL_SESSION_KEY],
+		      const char *name, const char *text, size_t len)
+{
+	_cleanup_free_ char *padded = malloc(SL_STORE_ROOM);
+	_cleanup_fd_ int fd = -1;
+	char room[NAME_SIZE];
+	int ret;
+
+	if (!padded || len > SL_STORE_ROOM)
+		return padded ? -ENOSPC : -ENOMEM;
+	memcpy(padded, text, len);
+	memset(padded + len, '\n', SL_STORE_ROOM - len);
+	name_of(room, key, ".room");
+	fd = openat(store->dir, room, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	ret = write_all(store, fd, padded, SL_STORE_ROOM);
+	if (!ret && renameat2(store->dir, room, store->dir, name, RENAME_EXCHANGE))
+		ret = -errno;
+	return ret;
 }
 
 int sl_store_save(struct sl_store *store, const struct sl_store_entry *entry, struct sl_err *err)
@@ -139,10 +193,14 @@ int sl_store_save(struct sl_store *store, const struct sl_store_entry *entry, st
 	ret = write_file(store, tmp, text, len);
 	if (!ret && store->ops.renameat(store->dir, tmp, store->dir, name))
 		ret = -errno;
-	if (ret) {
+	if (ret)
 		unlinkat(store->dir, tmp, 0);
+	/* If that fails too, it is for the want of room, or of what that takes. */
+	if ((ret == -ENOSPC || ret == -EDQUOT) &&
+	    !write_room(store, entry->session.record.key, name, text, len))
+		ret = 0;
+	if (ret)
 		return fail(err, -ret, "can't write %s/%s", store->path, name);
-	}
 	if (store->ops.fsync(store->dir))
 		return fail(err, errno, "can't sync %s", store->path);
 	return 0;
@@ -152,6 +210,8 @@ int sl_store_remove(struct sl_store *store, const uint8_t key[SL_SESSION_KEY], s
 {
 	char name[NAME_SIZE];
 
+	name_of(name, key, ".room");
+	(void)unlinkat(store->dir, name, 0);
 	name_of(name, key, ".json");
 	if (unlinkat(store->dir, name, 0)) {
 		if (errno == ENOENT)
@@ -205,6 +265,9 @@ static int read_entry(const struct sl_store *store, const char *name, struct sl_
 				  SL_STORE_FILE_MAX);
 	if (ret)
 		return fail(err, -ret, "can't read %s/%s", store->path, name);
+	/* What it is padded with. */
+	while (len > 1 && text[len - 1] == '\n' && text[len - 2] == '\n')
+		len--;
 	ret = sl_store_parse(out, text, len, err);
 	if (ret)
 		return ret;
@@ -236,13 +299,23 @@ static bool is_name(const char *name, const char *suffix)
 	return !sl_hex_parse(digits, key, sizeof(key));
 }
 
+/* Whose room it is. */
+static bool has_session(const struct sl_store *store, const char *room)
+{
+	char name[NAME_SIZE];
+
+	memcpy(name, room, KEY_DIGITS);
+	strcpy(name + KEY_DIGITS, ".json");
+	return !faccessat(store->dir, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
 static int load_one(struct sl_store *store, const char *name, struct sl_store_entry *entry,
 		    const struct sl_store_handlers *handlers, void *ctx, struct sl_err *err)
 {
 	struct sl_err bad = { 0 };
 	int ret;
 
-	if (is_name(name, ".tmp"))
+	if (is_name(name, ".tmp") || (is_name(name, ".room") && !has_session(store, name)))
 		unlinkat(store->dir, name, 0);
 	if (!is_name(name, ".json"))
 		return 0;

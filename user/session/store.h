@@ -18,7 +18,11 @@
  *    (no descriptor, no memory, an I/O error) is not damaged: loading fails.
  * 3. The epoch may be older than the record's was, since a recovery does not save: the client
  *    raises its own each time, and of the connections of before none is left.
- * 4. It waits for the disk. Not locked; other files in the directory are left alone.
+ * 4. Where the disk is full, what was reserved for a session (KEY.room, as large as KEY.json is
+ *    made) is written in place, padded with newlines, synced, and takes KEY.json's name, while that
+ *    becomes the room for the next time. So what is attached can be frozen and ended, and that is
+ *    remembered, on any disk that has RENAME_EXCHANGE and gives room away beforehand.
+ * 5. It waits for the disk. Not locked; other files in the directory are left alone.
  */
 #ifndef SLUICE_USER_SESSION_STORE_H
 #define SLUICE_USER_SESSION_STORE_H
@@ -29,6 +33,7 @@
 #include "session/condition.h"
 #include "session/record.h"
 
+#define SL_STORE_ROOM (16U << 10) /* bytes that are reserved: most sessions are a quarter of it */
 #define SL_STORE_FILE_MAX (128U << 10) /* bytes; what is written is smaller */
 
 struct sl_store_entry {
@@ -49,6 +54,12 @@ struct sl_store_ops {
 int sl_store_open(struct sl_store **out, const char *dir, const struct sl_store_ops *ops,
 		  struct sl_err *err);
 void sl_store_free(struct sl_store **store);
+
+/*
+ * Rule 4, before the session is made; sl_store_remove() gives it back. -ENOSPC with err. For any
+ * thread.
+ */
+int sl_store_reserve(struct sl_store *store, const uint8_t key[SL_SESSION_KEY], struct sl_err *err);
 
 /* -EINVAL: the session is not whole. */
 int sl_store_save(struct sl_store *store, const struct sl_store_entry *entry, struct sl_err *err);
