@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Questions of policy DNS that are odd, expected to fail, or many. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "system/reach.h"
 
 TestSuite(reach_names, .init = reach_up, .fini = reach_down, .timeout = 120);
@@ -60,5 +63,56 @@ Test(reach_names, odd_and_expected)
 	expect_decision("a\\007b.wild.test", true);
 	cr_expect_not_null(strstr(cli.err, "sluice: 3 denied\n"), "%s", cli.err);
 	cr_expect_null(strchr(cli.err, '\a'));
+	cli_free(&cli);
+}
+
+/* Sends so many questions from one socket; counts so many answers by their rcode. */
+static const char burst[] =
+	"import collections, socket, struct, sys\n"
+	"count, wait = int(sys.argv[1]), int(sys.argv[2])\n"
+	"s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+	"s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)\n"
+	"s.connect(('192.0.2.53', 53))\n"
+	"s.settimeout(60)\n"
+	"for i in range(count):\n"
+	"    name = b'n%d' % i\n"
+	"    s.send(struct.pack('>6H', i, 256, 1, 0, 0, 0) + bytes([len(name)]) + name +\n"
+	"           b'\\4wild\\4test\\0' + struct.pack('>2H', 1, 1))\n"
+	"got = collections.Counter(s.recv(512)[3] & 15 for _ in range(wait))\n"
+	"print(sorted(got.items()))\n"
+	"E\n";
+
+static void run_burst(struct cli *cli, unsigned int count, unsigned int wait)
+{
+	char script[2048];
+
+	snprintf(script, sizeof(script), "/usr/bin/python3 - %u %u <<'E'\n%s", count, wait, burst);
+	reach_policy(some);
+	reach_run(cli, REACH_DIRECT, script);
+}
+
+/* A burst as of npm is answered whole: here none of the names exists. */
+Test(reach_names, burst)
+{
+	struct cli cli;
+
+	run_burst(&cli, 600, 600);
+	reach_expect(&cli, "[(3, 600)]");
+	cr_expect_null(strstr(cli.err, "too many"), "%s", cli.err);
+	cli_free(&cli);
+}
+
+/* With an upstream that says nothing, what is one too many is refused at once, and told. */
+Test(reach_names, too_many)
+{
+	_cleanup_free_ char *pid = reach_read(REACH_DIR "/dnsmasq.pid");
+	struct cli cli;
+
+	cr_assert(atoi(pid) > 1 && !kill(atoi(pid), SIGSTOP));
+	run_burst(&cli, 1200, 1200 - 1152);
+	cr_expect_eq(kill(atoi(pid), SIGCONT), 0);
+	reach_expect(&cli, "[(2, 48)]");
+	cr_expect_not_null(strstr(cli.err, "48 questions to policy DNS were refused"), "%s",
+			   cli.err);
 	cli_free(&cli);
 }

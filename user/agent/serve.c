@@ -22,6 +22,7 @@ const struct sl_field sl_serve_fields[] = {
 	STATS(leases),
 	STATS(synthetic),
 	STATS(unleased),
+	STATS(limited),
 	STATS(streams),
 	STATS(flows),
 	STATS(denied),

@@ -412,6 +412,7 @@ void sl_egress_stats(struct sl_egress *egress, struct sl_egress_stats *out)
 	*out = (struct sl_egress_stats){
 		.refused_names = atomic_load(&egress->refused_names),
 		.unleased = atomic_load(&egress->unleased),
+		.limited = atomic_load(&egress->limited),
 		.streams = atomic_load(&egress->streams),
 		.flows = atomic_load(&egress->flows),
 		.denied = atomic_load(&egress->denied),

@@ -76,6 +76,7 @@ struct sl_egress_stats {
 	uint64_t queries, refused_names; /* asked of policy DNS; of these, no rule names it */
 	uint64_t leases, synthetic;      /* that live; names with an address of their own */
 	uint64_t unleased;               /* answers that were withheld: a table is full */
+	uint64_t limited;                /* queries refused: too many waited */
 	uint64_t streams, flows;         /* relayed, all so far */
 	uint64_t denied;                 /* streams, flows and names */
 	uint64_t dial_failed;

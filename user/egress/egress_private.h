@@ -95,8 +95,8 @@ struct sl_egress {
 	unsigned int loop_count;
 	atomic_bool begun; /* a policy is in force */
 	atomic_bool stop;
-	atomic_ullong queries, refused_names, unleased, denied, dial_failed, strangers, streams,
-		flows;
+	atomic_ullong queries, refused_names, unleased, limited, denied, dial_failed, strangers,
+		streams, flows;
 };
 
 /* --- listen.c --- */

@@ -263,6 +263,8 @@ static void asked(void *arg, const struct sl_dns_asked *asked)
 	if (asked->outcome == SL_DNS_FILTERED)
 		tell_withheld(loop->egress, asked);
 	atomic_fetch_add(&loop->egress->queries, 1);
+	if (asked->outcome == SL_DNS_LIMITED)
+		atomic_fetch_add(&loop->egress->limited, 1);
 	sl_escape_text(name, sizeof(name), asked->name);
 	sl_log_debug("sandbox %u: process %u asked for %s, type %u: %s, %u addresses, %llu us",
 		     loop->egress->sandbox, asked->who->tgid, name, asked->type,

@@ -223,6 +223,8 @@ void sl_run_agent_egress(struct sl_run_agent *a, struct sl_egress_stats *out)
 	if (json_object_object_get_ex(json, "egress", &egress)) {
 		if (json_object_object_get_ex(egress, "unleased", &value))
 			out->unleased = json_object_get_uint64(value);
+		if (json_object_object_get_ex(egress, "limited", &value))
+			out->limited = json_object_get_uint64(value);
 		if (json_object_object_get_ex(egress, "strangers", &value))
 			out->strangers = json_object_get_uint64(value);
 	}

@@ -296,6 +296,10 @@ void sl_reach_tell(const struct sl_egress_stats *stats)
 		sl_log_warning("%llu answers of policy DNS were withheld: too many names or "
 			       "addresses at a time",
 			       (unsigned long long)stats->unleased);
+	if (stats->limited)
+		sl_log_warning("%llu questions to policy DNS were refused: too many waited at a "
+			       "time",
+			       (unsigned long long)stats->limited);
 	if (stats->strangers)
 		sl_log_notice("%llu queries or connections came from nobody known, and got nothing",
 			      (unsigned long long)stats->strangers);
