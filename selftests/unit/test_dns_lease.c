@@ -62,7 +62,18 @@ static int changed(void *arg, const struct sl_addr *addr, const char *const *nam
 	return w->change_error;
 }
 
-static const struct sl_leases_ops ops = { client_alive, addresses_in_use, changed };
+static bool exact(void *arg, const char *name)
+{
+	(void)arg;
+	return strstr(name, ".exact") != NULL;
+}
+
+static const struct sl_leases_ops ops = {
+	.client_alive = client_alive,
+	.addresses_in_use = addresses_in_use,
+	.changed = changed,
+	.exact = exact,
+};
 
 static struct sl_leases *leases_new(size_t max)
 {
@@ -235,6 +246,74 @@ Test(dns_lease, an_address_with_too_many_names_refuses_more)
 	cr_expect_eq(sl_leases_live(leases), SL_LEASE_NAMES);
 	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 0, 5 * SECOND), 0);
 	cr_expect_str_eq(world.names, "more.test");
+	sl_leases_free(&leases);
+}
+
+static void fill_address(struct sl_leases *leases, const char *addr)
+{
+	char name[32];
+
+	for (int i = 0; i < SL_LEASE_NAMES; i++) {
+		snprintf(name, sizeof(name), "n%d.test", i);
+		cr_assert_eq(add(leases, name, addr, 1, 1, 0), 0);
+	}
+}
+
+/* Names that a client makes up keep no place from those that the policy has; either family. */
+Test(dns_lease, exact_names_always_have_a_place)
+{
+	static const char *const addrs[] = { "192.0.2.1", "2001:db8::1" };
+	char name[32];
+
+	for (int family = 0; family < 2; family++) {
+		struct sl_leases *leases = leases_new(0);
+
+		world.alive[0] = 1;
+		fill_address(leases, addrs[family]);
+		cr_expect_eq(add(leases, "more.test", addrs[family], 1, 1, 0), -ENOSPC);
+		for (int i = 0; i < 100; i++) {
+			snprintf(name, sizeof(name), "n%d.exact", i);
+			cr_expect_eq(add(leases, name, addrs[family], 1, 1, 0), 0);
+		}
+		sl_leases_free(&leases);
+	}
+}
+
+/* The same of the whole table. */
+Test(dns_lease, exact_names_have_a_part_of_the_table)
+{
+	struct sl_leases *leases = leases_new(8);
+	char addr[32];
+
+	world.alive[0] = 1;
+	for (int i = 0; i < 7; i++) {
+		snprintf(addr, sizeof(addr), "192.0.2.%d", i);
+		cr_expect_eq(add(leases, "n.test", addr, 1, 1, 0), 0);
+	}
+	cr_expect_eq(add(leases, "n.test", "192.0.2.7", 1, 1, 0), -ENOSPC);
+	cr_expect_eq(add(leases, "n.exact", "192.0.2.7", 1, 1, 0), 0);
+	cr_expect_eq(add(leases, "n.exact", "192.0.2.8", 1, 1, 0), -ENOSPC);
+	sl_leases_free(&leases);
+}
+
+/* Past its TTL, and no socket uses it: who asked first goes, though the client lives. */
+Test(dns_lease, one_of_too_many_names_is_given_up)
+{
+	struct sl_leases *leases = leases_new(0);
+
+	world.alive[0] = 1;
+	fill_address(leases, "192.0.2.1");
+	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 1 * SECOND), -ENOSPC, "in time");
+	world.is_used = true;
+	world.used = addr_of("192.0.2.1");
+	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 5 * SECOND), -ENOSPC, "in use");
+	world.is_used = false;
+	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 5 * SECOND), 0);
+	cr_expect_eq(sl_leases_count(leases, SL_LEASES_COUNT_GIVEN_UP), 1);
+	cr_expect_eq(sl_leases_live(leases), SL_LEASE_NAMES);
+	cr_expect_not_null(strstr(world.names, "more.test"));
+	cr_expect_eq(add(leases, "n1.test", "192.0.2.1", 1, 1, 5 * SECOND), 0);
+	cr_expect_eq(sl_leases_count(leases, SL_LEASES_COUNT_RENEWED), 1, "it is still there");
 	sl_leases_free(&leases);
 }
 

@@ -51,17 +51,24 @@ void sl_leases_free(struct sl_leases **leases)
 
 int sl_leases_changed(struct sl_leases *leases, struct sl_lease_holder *holder)
 {
-	const char *names[SL_LEASE_NAMES];
-	size_t count = 0;
+	_cleanup_free_ const char **names = NULL;
+	size_t room = 1, count = 0;
 	struct sl_lease_row *lease;
-	int ret;
+	int ret = -ENOMEM;
 
 	TAILQ_FOREACH(lease, &holder->leases, of_holder)
 	{
-		if (count < ARRAY_SIZE(names))
-			names[count++] = lease->name;
+		room++;
 	}
-	ret = leases->options.ops->changed(leases->options.arg, &holder->addr, names, count);
+	names = calloc(room, sizeof(*names));
+	if (names) {
+		TAILQ_FOREACH(lease, &holder->leases, of_holder)
+		{
+			names[count++] = lease->name;
+		}
+		ret = leases->options.ops->changed(leases->options.arg, &holder->addr, names,
+						   count);
+	}
 	holder->untold = ret != 0;
 	return ret;
 }
@@ -160,7 +167,7 @@ static void renew(struct sl_leases *leases, struct sl_lease_row *lease, int64_t 
 }
 
 static int add_lease(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
-		     struct sl_lease_row **out)
+		     bool exact, struct sl_lease_row **out)
 {
 	size_t len = strlen(name) + 1;
 	struct sl_lease_holder *holder = get_holder(leases, addr);
@@ -172,10 +179,8 @@ static int add_lease(struct sl_leases *leases, const char *name, const struct sl
 	lease = calloc(1, sizeof(*lease) + len);
 	if (!lease)
 		goto out;
-	ret = -ENOSPC;
-	if (holder->count == SL_LEASE_NAMES)
-		goto out;
 	memcpy(lease->name, name, len);
+	lease->exact = exact;
 	lease->holder = holder;
 	TAILQ_INSERT_HEAD(&holder->leases, lease, of_holder);
 	ret = sl_leases_changed(leases, holder);
@@ -184,6 +189,7 @@ static int add_lease(struct sl_leases *leases, const char *name, const struct sl
 		goto out;
 	}
 	holder->count++;
+	holder->made_up += !exact;
 	leases->live++;
 	*out = lease;
 	return 0;
@@ -193,24 +199,58 @@ out:
 	return ret;
 }
 
+static bool is_exact(const struct sl_leases *leases, const char *name)
+{
+	const struct sl_leases_options *options = &leases->options;
+
+	return options->ops->exact && options->ops->exact(options->arg, name);
+}
+
+/* Whether there is room for one more name, in all and of the address, which may have none. */
+static bool has_room(const struct sl_leases *leases, const struct sl_lease_holder *holder,
+		     bool exact)
+{
+	size_t max = leases->options.max;
+
+	if (exact)
+		return leases->live < max;
+	return leases->live < max - max / 8 && (!holder || holder->made_up < SL_LEASE_NAMES);
+}
+
+/* The same, once what may go is gone. */
+static bool make_room(struct sl_leases *leases, const struct sl_addr *addr, bool exact,
+		      int64_t now_ms)
+{
+	struct sl_lease_holder *holder = find_holder(leases, addr);
+
+	if (has_room(leases, holder, exact))
+		return true;
+	sl_leases_sweep(leases, now_ms);
+	holder = find_holder(leases, addr);
+	if (has_room(leases, holder, exact))
+		return true;
+	return holder && holder->made_up >= SL_LEASE_NAMES &&
+	       sl_leases_give_up(leases, holder, now_ms) && has_room(leases, holder, exact);
+}
+
 int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
 		  uint32_t ttl_s, const struct sl_lease_client *client, int64_t now_ms)
 {
 	int64_t expires_ms = now_ms + (ttl_s < SL_LEASE_MAX_S ? ttl_s : SL_LEASE_MAX_S) * 1000LL;
 	struct sl_lease_holder *holder = find_holder(leases, addr);
 	struct sl_lease_row *lease = holder ? find_lease(holder, name) : NULL;
+	bool exact;
 	int ret;
 
 	if (strlen(name) >= SL_LEASE_NAME)
 		return -ENAMETOOLONG;
 	if (expires_ms < now_ms + SL_LEASE_MIN_MS)
 		expires_ms = now_ms + SL_LEASE_MIN_MS;
+	exact = is_exact(leases, name);
 	if (!lease) {
-		if (leases->live >= leases->options.max ||
-		    (holder && holder->count >= SL_LEASE_NAMES))
-			sl_leases_sweep(leases, now_ms);
-		ret = leases->live < leases->options.max ? add_lease(leases, name, addr, &lease)
-							 : -ENOSPC;
+		ret = make_room(leases, addr, exact, now_ms)
+			      ? add_lease(leases, name, addr, exact, &lease)
+			      : -ENOSPC;
 		if (ret) {
 			leases->counts[SL_LEASES_COUNT_FULL] += ret == -ENOSPC;
 			return ret;
@@ -218,6 +258,8 @@ int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_ad
 		leases->counts[SL_LEASES_COUNT_ADDED]++;
 	} else {
 		leases->counts[SL_LEASES_COUNT_RENEWED]++;
+		holder->made_up = holder->made_up + lease->exact - exact;
+		lease->exact = exact;
 	}
 	renew(leases, lease, expires_ms, client);
 	return 0;

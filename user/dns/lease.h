@@ -13,7 +13,10 @@
  *
  * Rules
  * 1. Bounded: SL_LEASES leases, SL_LEASE_CLIENTS clients of each. A full table sweeps once,
- *    then refuses (-ENOSPC, counted): nothing that lives is pushed out. A lease with more
+ *    then refuses (-ENOSPC, counted): nothing that lives is pushed out. Names that ops->exact()
+ *    does not know, which clients make up, have SL_LEASE_NAMES places of one address and leave an
+ *    eighth of all to the others. Where they are too many for an address that no socket uses,
+ *    one past its TTL is given up, though its client lives: who asked first. A lease with more
  *    clients than it can remember keeps the latest; the others keep it by their sockets alone.
  * 2. `changed` is called whenever the set of names of an address has become another one, so the
  *    guard can be told the whole: adding is refused when it fails.
@@ -33,7 +36,7 @@ struct sl_leases;
 
 #define SL_LEASES 16384
 #define SL_LEASE_CLIENTS 8
-#define SL_LEASE_NAMES 64     /* of one address; more are refused as if the table were full */
+#define SL_LEASE_NAMES 64     /* of one address, that are not exact */
 #define SL_LEASE_NAME 254     /* bytes of a name with terminator */
 #define SL_LEASE_MIN_MS 2000  /* a TTL of 0 still has to last until the client connects */
 #define SL_LEASE_MAX_S 604800 /* a TTL beyond a week is one (RFC 8767, 4) */
@@ -58,6 +61,8 @@ struct sl_leases_ops {
 	 */
 	int (*changed)(void *arg, const struct sl_addr *addr, const char *const *names,
 		       size_t count);
+	/* Whether the policy has the name itself. NULL: it has none. */
+	bool (*exact)(void *arg, const char *name);
 };
 
 struct sl_leases_options {
@@ -111,8 +116,9 @@ enum sl_leases_count {
 	SL_LEASES_COUNT_ADDED,
 	SL_LEASES_COUNT_RENEWED,
 	SL_LEASES_COUNT_ENDED,
-	SL_LEASES_COUNT_FULL,   /* refused */
-	SL_LEASES_COUNT_FORGOT, /* clients that a lease had no room for */
+	SL_LEASES_COUNT_FULL,     /* refused */
+	SL_LEASES_COUNT_GIVEN_UP, /* made room for another name */
+	SL_LEASES_COUNT_FORGOT,   /* clients that a lease had no room for */
 	SL_LEASES_COUNT_MAX
 };
 

@@ -19,6 +19,7 @@ struct sl_lease_row {
 	int64_t expires_ms;
 	uint64_t asked;
 	unsigned int user_count;
+	bool exact;  /* as ops->exact() said last */
 	bool ending; /* found by a sweep that runs: past its TTL, and no client lives */
 	struct sl_lease_user users[SL_LEASE_CLIENTS];
 	char name[];
@@ -29,8 +30,8 @@ struct sl_lease_holder {
 	TAILQ_ENTRY(sl_lease_holder) all;
 	TAILQ_HEAD(, sl_lease_row) leases;
 	struct sl_addr addr;
-	size_t count;
-	bool in_use; /* by a socket, at the last sweep that asked */
+	size_t count, made_up; /* names; of these, not exact */
+	bool in_use;           /* by a socket, at the last sweep that asked */
 	bool untold; /* `changed` failed: stays, until a sweep has told that the names are gone */
 };
 
@@ -45,6 +46,12 @@ struct sl_leases {
 
 /* Tells the names that an address has now. */
 int sl_leases_changed(struct sl_leases *leases, struct sl_lease_holder *holder);
+
+/*
+ * Gives up one name of an address that has too many; false: all are within their TTL, or the
+ * address is in use. The guard is told with the name that comes in its place.
+ */
+bool sl_leases_give_up(struct sl_leases *leases, struct sl_lease_holder *holder, int64_t now_ms);
 
 /* Frees it if it is empty and that was told. */
 void sl_leases_drop_holder(struct sl_leases *leases, struct sl_lease_holder *holder);

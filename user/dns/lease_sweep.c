@@ -95,8 +95,9 @@ static void end_leases(struct sl_leases *leases, struct sl_lease_holder *holder)
 		if (!lease->ending || holder->in_use)
 			continue;
 		TAILQ_REMOVE(&holder->leases, lease, of_holder);
-		free(lease);
 		holder->count--;
+		holder->made_up -= !lease->exact;
+		free(lease);
 		leases->live--;
 		leases->counts[SL_LEASES_COUNT_ENDED]++;
 		changed = true;
@@ -104,6 +105,30 @@ static void end_leases(struct sl_leases *leases, struct sl_lease_holder *holder)
 	if (changed)
 		sl_leases_changed(leases, holder);
 	sl_leases_drop_holder(leases, holder);
+}
+
+bool sl_leases_give_up(struct sl_leases *leases, struct sl_lease_holder *holder, int64_t now_ms)
+{
+	struct sl_lease_row *lease, *first = NULL;
+
+	TAILQ_FOREACH(lease, &holder->leases, of_holder)
+	{
+		if (!lease->exact && lease->expires_ms <= now_ms)
+			first = lease;
+	}
+	if (!first)
+		return false;
+	mark_used(leases);
+	if (holder->in_use)
+		return false;
+	TAILQ_REMOVE(&holder->leases, first, of_holder);
+	free(first);
+	holder->count--;
+	holder->made_up--;
+	leases->live--;
+	leases->counts[SL_LEASES_COUNT_GIVEN_UP]++;
+	holder->untold = true;
+	return true;
 }
 
 static int next_end(const struct sl_leases *leases, int64_t now_ms)

@@ -68,6 +68,24 @@ static int changed(void *arg, const struct sl_addr *addr, const char *const *nam
 	return rc;
 }
 
+static bool exact_under(const struct sl_egress_policy *policy, const char *name)
+{
+	bool exact;
+
+	if (!policy->apply)
+		return false;
+	exact = sl_compiled_host_exact(sl_apply_lock(policy->apply), name);
+	sl_apply_unlock(policy->apply);
+	return exact;
+}
+
+static bool exact(void *arg, const char *name)
+{
+	const struct sl_egress *egress = arg;
+
+	return exact_under(&egress->now, name) || exact_under(&egress->next, name);
+}
+
 static bool client_alive(void *arg, const struct sl_lease_client *client)
 {
 	const struct sl_process_key key = { .tgid = client->tgid, .start_ns = client->start_ns };
@@ -109,6 +127,7 @@ const struct sl_leases_ops sl_egress_lease_ops = {
 	.client_alive = client_alive,
 	.addresses_in_use = addresses_in_use,
 	.changed = changed,
+	.exact = exact,
 };
 
 int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err)

@@ -206,6 +206,8 @@ uint32_t sl_compiled_listen(const struct sl_compiled *compiled, enum sl_transpor
  * for it at all.
  */
 bool sl_compiled_host(const struct sl_compiled *compiled, const char *name);
+/* Whether one does without a wildcard: there are only as many such names as the policy has. */
+bool sl_compiled_host_exact(const struct sl_compiled *compiled, const char *name);
 
 /*
  * Why a rule that matches a name does not let it have an address. Whoever runs the DNS of a

@@ -299,6 +299,12 @@ bool sl_compiled_host(const struct sl_compiled *compiled, const char *name)
 	return next_pattern(&walk) != SL_INTERN_NONE;
 }
 
+bool sl_compiled_host_exact(const struct sl_compiled *compiled, const char *name)
+{
+	return !strchr(name, '*') &&
+	       sl_intern_find(compiled->hosts, name, strlen(name)) != SL_INTERN_NONE;
+}
+
 int sl_compiled_name_each(const struct sl_compiled *compiled, uint32_t port_class, const char *name,
 			  const struct sl_addr *addr, enum sl_addr_kind kind,
 			  int (*row)(uint32_t class_id, void *arg), void *arg)
