@@ -66,3 +66,12 @@ const char *policy_says(const struct policy_world *world, const struct sl_decisi
 		 decision->rule == SL_RULE_NONE ? "" : world->policy->entries[decision->rule].key);
 	return text;
 }
+
+void policy_world_says(const struct policy_world *world, const char *exe, const char *addr,
+		       uint16_t port, const char *name, const char *expected)
+{
+	const struct sl_decision decision = policy_world_ask(world, exe, NULL, addr, port, name);
+
+	cr_expect_str_eq(policy_says(world, &decision), expected, "%s to %s:%u (%s): %s", exe, addr,
+			 port, name, policy_says(world, &decision));
+}

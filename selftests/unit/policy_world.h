@@ -19,6 +19,10 @@ struct sl_decision policy_world_ask(const struct policy_world *world, const char
 				    const char *parent, const char *addr, uint16_t port,
 				    const char *name);
 
+/* Expects that the answer to that is `expected`, in the words of policy_says(). */
+void policy_world_says(const struct policy_world *world, const char *exe, const char *addr,
+		       uint16_t port, const char *name, const char *expected);
+
 struct sl_addr policy_addr(const char *text);
 
 /* "deny endpoint", "allow KEY", "deny binary KEY", … in one of a few static buffers. */
