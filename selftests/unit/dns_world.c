@@ -343,3 +343,20 @@ const char *dns_world_text(const ldns_rr_list *list)
 	}
 	return text;
 }
+
+void dns_world_four(struct dns_world *world)
+{
+	dns_world_start(world, 1);
+	world->config.timeout_ms = 9000;
+	world->fakes[0].zone[0] = "four.test. 60 IN A 192.0.2.4";
+	dns_world_listen(world);
+}
+
+void dns_world_expect_four(struct dns_world *world)
+{
+	ldns_pkt *reply = dns_world_ask(world, &(struct dns_ask){ .name = "four.test",
+								  .type = LDNS_RR_TYPE_A });
+
+	cr_expect(strstr(dns_world_text(ldns_pkt_answer(reply)), " IN A 192.0.2.4"));
+	ldns_pkt_free(reply);
+}

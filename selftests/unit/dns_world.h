@@ -84,6 +84,11 @@ struct dns_world {
 void dns_world_start(struct dns_world *world, unsigned int upstreams);
 void dns_world_stop(struct dns_world *world);
 
+/* Starts and listens, with one upstream that knows the address 192.0.2.4 of four.test. */
+void dns_world_four(struct dns_world *world);
+/* Expects that it is told, whatever is left of its TTL. */
+void dns_world_expect_four(struct dns_world *world);
+
 /* With world->config and world->ops as they are now. */
 void dns_world_resolver(struct dns_world *world);
 void dns_world_listen(struct dns_world *world);

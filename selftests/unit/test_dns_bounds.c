@@ -14,10 +14,7 @@ static struct dns_world world;
 
 static void start(void)
 {
-	dns_world_start(&world, 1);
-	world.config.timeout_ms = 9000;
-	world.fakes[0].zone[0] = "four.test. 60 IN A 192.0.2.4";
-	dns_world_listen(&world);
+	dns_world_four(&world);
 }
 
 static void stop(void)
@@ -26,15 +23,6 @@ static void stop(void)
 }
 
 TestSuite(dns_bounds, .init = start, .fini = stop, .timeout = 60);
-
-static void expect_served(void)
-{
-	ldns_pkt *reply = dns_world_ask(&world, &(struct dns_ask){ .name = "four.test",
-								   .type = LDNS_RR_TYPE_A });
-
-	cr_expect(strstr(dns_world_text(ldns_pkt_answer(reply)), " IN A 192.0.2.4"));
-	ldns_pkt_free(reply);
-}
 
 static void be(uint32_t tgid)
 {
@@ -130,7 +118,7 @@ Test(dns_bounds, what_is_too_much_of_a_process_is_refused_and_no_other_waits_for
 	expect_answers(other, 1, LDNS_RCODE_NXDOMAIN);
 	/* The rest is that process', and what is in the cache waits for nobody. */
 	be(5);
-	expect_served();
+	dns_world_expect_four(&world);
 	close(greedy);
 	close(other);
 }
@@ -219,7 +207,7 @@ Test(dns_bounds, a_process_has_its_share_of_connections)
 	other = connect_as(7, false);
 	cr_expect_eq(sl_dns_count(world.dns, SL_DNS_COUNT_TCP_IDLE), 1 + SHARE);
 	cr_expect_eq(sl_dns_count(world.dns, SL_DNS_COUNT_TCP_LIMIT), 1);
-	expect_served();
+	dns_world_expect_four(&world);
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		close(fds[i]);
 		close(busy[i]);

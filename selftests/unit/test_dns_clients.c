@@ -19,10 +19,7 @@ static const struct dns_ask four = { .name = "four.test", .type = LDNS_RR_TYPE_A
 
 static void start(void)
 {
-	dns_world_start(&world, 1);
-	world.config.timeout_ms = 9000;
-	world.fakes[0].zone[0] = "four.test. 60 IN A 192.0.2.4";
-	dns_world_listen(&world);
+	dns_world_four(&world);
 }
 
 static void stop(void)
@@ -31,15 +28,6 @@ static void stop(void)
 }
 
 TestSuite(dns_clients, .init = start, .fini = stop, .timeout = 60);
-
-static void expect_served(void)
-{
-	ldns_pkt *reply = dns_world_ask(&world, &four);
-
-	/* Whatever is left of its TTL. */
-	cr_expect(strstr(dns_world_text(ldns_pkt_answer(reply)), " IN A 192.0.2.4"));
-	ldns_pkt_free(reply);
-}
 
 static bool ignored(void *arg)
 {
@@ -77,7 +65,7 @@ Test(dns_clients, every_prefix_of_a_query)
 	dns_world_until(&world, ignored, &count);
 	cr_expect_eq(world.fakes[0].udp_asked, 0);
 	close(fd);
-	expect_served();
+	dns_world_expect_four(&world);
 }
 
 static unsigned int rcode_of(const uint8_t *wire, size_t size)
@@ -246,7 +234,7 @@ Test(dns_clients, a_client_that_goes_takes_its_queries_with_it)
 		sl_dns_run(world.dns);
 	cr_expect_eq(sl_dns_count(world.dns, SL_DNS_COUNT_UNSENT), 1);
 	world.fakes[0].hold = false;
-	expect_served();
+	dns_world_expect_four(&world);
 }
 
 static bool slow_counted(void *arg)
@@ -261,11 +249,11 @@ Test(dns_clients, who_does_not_finish_a_query_is_ended_and_nobody_else)
 	int slow = dns_world_client(&world, true, false), byte;
 
 	cr_assert_eq(send(slow, "\0\x20\1", 3, 0), 3);
-	expect_served();
+	dns_world_expect_four(&world);
 	dns_world_until(&world, slow_counted, NULL);
 	cr_expect_eq(recv(slow, &byte, 1, 0), 0);
 	close(slow);
-	expect_served();
+	dns_world_expect_four(&world);
 }
 
 Test(dns_clients, a_query_that_is_too_long_ends_its_connection)
@@ -277,7 +265,7 @@ Test(dns_clients, a_query_that_is_too_long_ends_its_connection)
 	dns_world_until_readable(&world, fd);
 	cr_expect_eq(recv(fd, head, 1, 0), 0);
 	close(fd);
-	expect_served();
+	dns_world_expect_four(&world);
 }
 
 static bool accepted(void *arg)
@@ -308,5 +296,5 @@ Test(dns_clients, without_descriptors_it_waits_and_goes_on)
 	dns_world_until(&world, accepted, &one);
 	cr_expect_eq(sl_dns_count(world.dns, SL_DNS_COUNT_NO_FDS), 1);
 	close(fd);
-	expect_served();
+	dns_world_expect_four(&world);
 }
