@@ -61,26 +61,10 @@ void sl_serve_apply_options(const struct sl_serve *serve, struct sl_apply_option
 
 /* --- in jobs --- */
 
-struct wanted {
-	unsigned int id;
-	char name[SL_SANDBOX_NAME_MAX];
-};
-
-static int find_name(const struct sl_sandbox *sandbox, void *arg)
-{
-	struct wanted *wanted = arg;
-
-	if (sandbox->id == wanted->id)
-		memcpy(wanted->name, sandbox->name, sizeof(wanted->name));
-	return 0;
-}
-
 int sl_serve_listen(struct sl_serve *serve, struct sl_use *use, struct sl_err *err)
 {
-	struct wanted wanted = { .id = use->sandbox };
-	int rc;
-
 	bool serves;
+	int rc;
 
 	if (!serve || serve->serving)
 		return 0;
@@ -89,9 +73,7 @@ int sl_serve_listen(struct sl_serve *serve, struct sl_use *use, struct sl_err *e
 		return 0;
 	if (!serve->set)
 		serve->set = sl_agent_set_get(use->set);
-	(void)sl_sandbox_each(serve->set->set, find_name, &wanted);
-	rc = sl_reach_listen(serve->reach, serve->set->set, use->sandbox, wanted.name, use->apply,
-			     err);
+	rc = sl_reach_listen(serve->reach, serve->set->set, use->sandbox, use->apply, err);
 	if (rc)
 		return sl_err_prefix(err, "egress");
 	pthread_mutex_lock(&serve->lock);

@@ -251,7 +251,7 @@ static int start_world(struct run *run)
 	rc = start_stream(run);
 	return rc || !run->enforce ? rc
 				   : sl_enforce_start(run->enforce, run->world.set,
-						      run->world.sandbox, "run", &run->cli->err);
+						      run->world.sandbox, &run->cli->err);
 }
 
 /* Only where denials are meant: the filter knows no other answer. */

@@ -222,6 +222,17 @@ static void read_search(struct sl_egress *egress, const char *path)
 		fclose(file);
 }
 
+/* What proxies are told, as `sandbox list` shows it. */
+static int take_name(const struct sl_sandbox *sandbox, void *arg)
+{
+	struct sl_egress *egress = arg;
+
+	if (sandbox->id != egress->sandbox)
+		return 0;
+	snprintf(egress->name, sizeof(egress->name), "%s", sandbox->name);
+	return 1;
+}
+
 static int copy_options(struct sl_egress *egress, const struct sl_egress_options *options,
 			struct sl_err *err)
 {
@@ -235,7 +246,7 @@ static int copy_options(struct sl_egress *egress, const struct sl_egress_options
 	egress->inspector = options->inspector;
 	egress->mark = options->mark;
 	egress->idle_ms = options->idle_ms;
-	snprintf(egress->name, sizeof(egress->name), "%s", options->name ? options->name : "");
+	(void)sl_sandbox_each(egress->set, take_name, egress);
 	snprintf(egress->device, sizeof(egress->device), "%s",
 		 options->device ? options->device : "");
 	read_search(egress, options->search);

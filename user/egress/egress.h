@@ -37,7 +37,6 @@ struct sl_egress;
 struct sl_egress_options {
 	struct sl_set *set;
 	unsigned int sandbox;
-	const char *name; /* of the sandbox, for proxies; copied */
 	int netns;        /* the members', borrowed; -1: direct, this process' */
 	bool direct;      /* there, too: no relay */
 	bool resume;      /* a process before this one served it: what its names were goes on */

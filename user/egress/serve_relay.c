@@ -107,11 +107,16 @@ static void unmapped(struct sl_passage *passage)
 	const struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_UNMAPPED_NAME,
 					      SL_RULE_NONE };
 	struct sl_endpoint remote = { .port_be = htons(passage->port) };
+	struct sl_egress *egress = passage->loop->egress;
+	__u32 policy_id;
 
+	pthread_mutex_lock(&egress->lock);
+	policy_id = egress->now.id;
+	pthread_mutex_unlock(&egress->lock);
 	memcpy(remote.addr_be, passage->addr.be, sizeof(remote.addr_be));
-	sl_egress_tell(passage->loop->egress, &passage->client,
+	sl_egress_tell(egress, &passage->client,
 		       passage->transport == SL_TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, &remote,
-		       NULL, &decision, passage->loop->egress->now.id);
+		       NULL, &decision, policy_id);
 	sl_passage_refuse(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_UNMAPPED_NAME));
 }
 

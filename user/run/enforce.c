@@ -137,14 +137,14 @@ static void *refresh_main(void *arg)
 }
 
 int sl_enforce_start(struct sl_enforce *e, struct sl_set *set, unsigned int sandbox,
-		     const char *name, struct sl_err *err)
+		     struct sl_err *err)
 {
 	__u32 policy_id;
 	int rc;
 
 	e->set = set;
 	rc = sl_apply_resolve(e->apply, err);
-	rc = rc ?: sl_reach_listen(e->reach, set, sandbox, name, e->apply, err);
+	rc = rc ?: sl_reach_listen(e->reach, set, sandbox, e->apply, err);
 	rc = rc ?: sl_apply_load(e->apply, set, sandbox, e->mode, &policy_id, err);
 	sl_reach_switch(e->reach, !rc);
 	if (rc || !sl_apply_has_names(e->apply))

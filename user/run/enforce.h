@@ -40,7 +40,7 @@ void sl_enforce_free(struct sl_enforce **enforce);
 
 /* Loads the guard and serves or looks up the names; from here on it decides. */
 int sl_enforce_start(struct sl_enforce *enforce, struct sl_set *set, unsigned int sandbox,
-		     const char *name, struct sl_err *err);
+		     struct sl_err *err);
 
 /* In place of start: the agent has loaded it; this one only advises. */
 void sl_enforce_borrow(struct sl_enforce *enforce, struct sl_set *set);

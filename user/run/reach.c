@@ -229,7 +229,7 @@ static int lead_to_proxy(const struct sl_reach *reach, struct sl_set *set, unsig
 }
 
 int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int sandbox,
-		    const char *name, const struct sl_apply *apply, struct sl_err *err)
+		    const struct sl_apply *apply, struct sl_err *err)
 {
 	int rc = 0;
 
@@ -239,7 +239,6 @@ int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int san
 		return rc;
 	reach->egress_options.set = set;
 	reach->egress_options.sandbox = sandbox;
-	reach->egress_options.name = name;
 	reach->egress_options.netns = reach->netns;
 	rc = sl_egress_new(&reach->egress, &reach->egress_options, err);
 	rc = rc ?: sl_egress_start(reach->egress, err);

@@ -82,7 +82,7 @@ bool sl_reach_serves(const struct sl_reach *reach, const struct sl_apply *apply)
  * asks waits for a policy.
  */
 int sl_reach_listen(struct sl_reach *reach, struct sl_set *set, unsigned int sandbox,
-		    const char *name, const struct sl_apply *apply, struct sl_err *err);
+		    const struct sl_apply *apply, struct sl_err *err);
 
 int sl_reach_ready(struct sl_reach *reach, struct sl_apply *apply, __u32 policy_id,
 		   struct sl_err *err);
