@@ -67,6 +67,7 @@ struct sl_box {
 	struct sl_serve *serve; /* NULL: it has no egress of its own */
 	int64_t refresh_ms;     /* names, next; -1: it has none */
 	int64_t drain_ms;       /* a drain is waited for until then; -1: none */
+	int64_t remove_ms;      /* what ended stays to be asked about until then; -1: it goes on */
 	uint32_t drain_serial;
 	bool frozen;           /* cgroup.freeze was written */
 	unsigned int changing; /* jobs that load a policy */

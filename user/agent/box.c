@@ -43,7 +43,7 @@ struct sl_box *sl_agent_box(struct sl_agent *agent, unsigned int row)
 	if (!box)
 		return NULL;
 	box->freeze = box->kill = -1;
-	box->refresh_ms = box->drain_ms = -1;
+	box->refresh_ms = box->drain_ms = box->remove_ms = -1;
 	agent->boxes[row] = box;
 	return box;
 }

@@ -14,6 +14,7 @@
 
 /* How long what is killed may take to be gone, and how often it is looked. */
 #define KILL_MS 5000
+#define ASK_MS 5000
 #define LOOK_MS 5
 
 static const char *const running_words[] = { "refuse", "kill", "release" };
@@ -250,6 +251,16 @@ static void end_gone(struct sl_agent *agent, unsigned int row)
 		sl_agent_do(agent, &step);
 }
 
+/* Its runtime, which sees that its command was killed, has time to ask why. */
+static bool was_asked_about(struct sl_box *box)
+{
+	int64_t now_ms = sl_monotonic_ms();
+
+	if (box->remove_ms < 0)
+		box->remove_ms = now_ms + ASK_MS;
+	return box->remove_ms <= now_ms;
+}
+
 void sl_agent_remove_ended(struct sl_agent *agent)
 {
 	for (unsigned int at = 0, row; sl_record_next(agent->records, &at, &row);)
@@ -259,7 +270,8 @@ void sl_agent_remove_ended(struct sl_agent *agent)
 		struct detach *d;
 
 		if (sl_record_state(agent->records, row) != SL_RECORD_ENDED ||
-		    record->end != SL_SESSION_END_REMOVE || agent->boxes[row]->leaving)
+		    record->end != SL_SESSION_END_REMOVE || agent->boxes[row]->leaving ||
+		    !was_asked_about(agent->boxes[row]))
 			continue;
 		d = detach_new(agent, row, 0, RUNNING_KILL);
 		/* Without memory: at the next tick. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <sluice/libsluice.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/escape.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -35,6 +37,7 @@ struct sl_run_agent {
 	struct sl_runtime *rt;
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	bool lost; /* and it was said */
+	bool away; /* at the end, and long enough */
 };
 
 void sl_run_agent_free(struct sl_run_agent **agent)
@@ -212,12 +215,28 @@ int sl_run_agent_attach(struct sl_run_agent *a, const struct sl_run_attach *atta
 	return ret;
 }
 
+/* A call would wait its whole time for an agent that is dead: the end of a run does not. */
+static bool is_there(struct sl_run_agent *a)
+{
+	struct pollfd fd = { .fd = sl_runtime_fd(a->rt), .events = POLLIN };
+	int64_t until = sl_monotonic_ms() + FINISH_MS, left;
+
+	while (!a->away && !sl_runtime_dispatch(a->rt) &&
+	       sl_runtime_state(a->rt) == SL_RUNTIME_LOST) {
+		left = until - sl_monotonic_ms();
+		a->away = left <= 0;
+		if (!a->away)
+			poll(&fd, 1, (int)left);
+	}
+	return !a->away;
+}
+
 void sl_run_agent_egress(struct sl_run_agent *a, struct sl_egress_stats *out)
 {
 	const struct sl_runtime_session *session;
 	struct json_object *json, *egress, *value;
 
-	if (sl_runtime_show(a->rt, &session))
+	if (!is_there(a) || sl_runtime_show(a->rt, &session))
 		return;
 	json = json_tokener_parse(session->json);
 	if (json_object_object_get_ex(json, "egress", &egress)) {
@@ -265,9 +284,12 @@ int sl_run_agent_tick(struct sl_run_agent *a, struct sl_err *err)
 int sl_run_agent_check(struct sl_run_agent *a, struct sl_err *err)
 {
 	const struct sl_runtime_session *session;
-	int ret = sl_runtime_show(a->rt, &session);
 	char reason[512];
+	int ret;
 
+	if (!is_there(a))
+		return 0;
+	ret = sl_runtime_show(a->rt, &session);
 	if (sl_runtime_state(a->rt) == SL_RUNTIME_OVER)
 		return failed(a, ret ?: -ESHUTDOWN, "the agent gave the sandbox up", err);
 	/* That it does not answer is no word about the command. */
@@ -280,9 +302,9 @@ int sl_run_agent_check(struct sl_run_agent *a, struct sl_err *err)
 void sl_run_agent_detach(struct sl_run_agent *a, const struct sl_set *set, unsigned int sandbox)
 {
 	struct sl_err err = { 0 };
-	int ret = sl_runtime_detach(a->rt, SL_DETACH_KILL);
+	int ret;
 
-	if (!ret)
+	if (is_there(a) && !sl_runtime_detach(a->rt, SL_DETACH_KILL))
 		return;
 	ret = sl_shared_detach(sl_set_dir(set), sandbox, sl_guard_forget, &err);
 	if (ret && ret != -ENOENT)
