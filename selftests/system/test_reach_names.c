@@ -11,12 +11,13 @@
 
 TestSuite(reach_names, .init = reach_up, .fini = reach_down, .timeout = 120);
 
-static const char some[] = "  some:\n"
-			   "    endpoints:\n"
-			   "      - { host: one.reach.test, port: 8080 }\n"
-			   "      - { host: _dmarc.reach.test, port: 53 }\n"
-			   "      - { host: '**.wild.test', port: 8080 }\n"
-			   "    binaries: [{ path: /usr/bin/dig }, { path: /usr/bin/python3 }]\n";
+static const char some[] =
+	"  some:\n"
+	"    endpoints:\n"
+	"      - { host: one.reach.test, port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: _dmarc.reach.test, port: 53, allowed_ips: [192.0.2.0/24] }\n"
+	"      - { host: '**.wild.test', port: 8080, allowed_ips: [192.0.2.0/24] }\n"
+	"    binaries: [{ path: /usr/bin/dig }, { path: /usr/bin/python3 }]\n";
 
 static void expect_decision(const char *name, bool there)
 {
