@@ -15,7 +15,7 @@
 
 #include <linux/types.h>
 
-/* Version of all layouts here; part of the pin path (/sys/fs/bpf/sluice/v<schema>). */
+/* Version of all layouts here: a set of another one is refused (its config says which it has). */
 #define SL_SCHEMA 5
 
 /* Task comm as the kernel keeps it (TASK_COMM_LEN, include/linux/sched.h). */

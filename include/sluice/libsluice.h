@@ -317,7 +317,8 @@ int sl_runtime_resolve_tuple(struct sl_runtime *rt, int type, const struct socka
 /*
  * Takes from the workload what could undo its mediation, installs the filter that holds its
  * calls, hands the listener to the parent, and keeps it from running until somebody
- * answers. Network sockets above descriptor 2 are closed, all others at execve(). Who has a gate of his own (an OCI runtime) gives just the listener to attach.
+ * answers. Network sockets above descriptor 2 are closed, all others at execve(). Who has a gate
+ * of his own (an OCI runtime) gives just the listener to attach.
  */
 struct sl_gate;
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "system/expect.h"
 #include "system/world.h"
 
 #define ARGS_MAX 48
@@ -21,6 +22,7 @@
 #define DNSMASQ_PID REACH_DIR "/dnsmasq.pid"
 
 static struct load server;
+static struct cli dns;
 
 static const char network[] =
 	"set -e\n"
@@ -28,11 +30,17 @@ static const char network[] =
 	"for a in 192.0.2.10 192.0.2.11 192.0.2.53 10.0.0.5 169.254.169.254; do\n"
 	"	ip addr add $a/32 dev lo\n"
 	"done\n"
-	"ip addr add 2001:db8::10/128 dev lo nodad\n"
-	/* It returns when it serves. */
-	"dnsmasq --conf-file=/dev/null --user=root --listen-address=192.0.2.53 --bind-interfaces"
-	" --no-resolv --no-hosts --addn-hosts=" REACH_DIR "/names --local=/test/ --local-ttl=1"
-	" --log-queries --log-facility=" QUERIES " --pid-file=" DNSMASQ_PID "\n";
+	"ip addr add 2001:db8::10/128 dev lo nodad\n";
+
+/*
+ * No daemon, and of no other group: so it ends with the test, even with one that is killed
+ * (PR_SET_PDEATHSIG is forgotten when ids change).
+ */
+static const char dns_server[] =
+	"exec dnsmasq --keep-in-foreground --conf-file=/dev/null --user=root --group=root --bind-interfaces"
+	" --listen-address=192.0.2.53 --no-resolv --no-hosts --addn-hosts=" REACH_DIR "/names"
+	" --local=/test/ --local-ttl=1 --log-queries --log-facility=" QUERIES
+	" --pid-file=" DNSMASQ_PID;
 
 static const char names[] =
 	"192.0.2.10 one.reach.test a.wild.test mixed.wild.test app.search.test\n"
@@ -118,6 +126,20 @@ static void need(const char *program)
 	}
 }
 
+/* It writes that once it has its sockets. */
+static bool dns_listens(void *arg)
+{
+	struct stat st;
+
+	(void)arg;
+	return !stat(DNSMASQ_PID, &st) && st.st_size;
+}
+
+pid_t reach_dns_pid(void)
+{
+	return dns.pid;
+}
+
 void reach_up(void)
 {
 	char *argv[] = { "/usr/bin/python3", "-c", (char *)server_code, NULL };
@@ -136,20 +158,21 @@ void reach_up(void)
 	cli_end(&cli);
 	cr_assert_eq(cli.status, 0, "%s%s", cli.out, cli.err);
 	cli_free(&cli);
+	cli_start(&dns, NULL, (const char *const[]){ "/bin/sh", "-c", dns_server, NULL });
+	cr_assert(eventually(dns_listens, NULL), "no DNS: %s", dns.err);
 	load_exec(&server, OUTSIDE, argv);
 	load_await(&server, "listening", 1);
 }
 
 void reach_down(void)
 {
-	_cleanup_free_ char *pid = NULL;
-
 	if (!server.pid)
 		return;
 	load_end(&server);
 	load_free(&server);
-	pid = reach_read(DNSMASQ_PID);
-	cr_expect(atoi(pid) > 1 && !kill(atoi(pid), SIGTERM));
+	cr_expect_eq(kill(reach_dns_pid(), SIGTERM), 0);
+	cli_end(&dns);
+	cli_free(&dns);
 }
 
 void reach_policy(const char *entries)

@@ -36,6 +36,9 @@ enum reach_net { REACH_DIRECT, REACH_RELAY };
 void reach_up(void);
 void reach_down(void);
 
+/* The DNS server of that internet, for who wants it to be silent. */
+pid_t reach_dns_pid(void);
+
 /* Makes a file in REACH_DIR. */
 void reach_file(const char *name, const char *text, mode_t mode);
 /* The file's text; freed by the caller. */

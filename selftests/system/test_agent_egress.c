@@ -66,7 +66,7 @@ static void up(void)
 		   NULL);
 	snprintf(command, sizeof(command),
 		 "exec dnsmasq --keep-in-foreground --conf-file=/dev/null --no-resolv --no-hosts "
-		 "--addn-hosts=%s/hosts --local=/test/ --pid-file= --user=root "
+		 "--addn-hosts=%s/hosts --local=/test/ --pid-file= --user=root --group=root "
 		 "--listen-address=192.0.2.53 --bind-interfaces --log-facility=- 2>&1",
 		 agent.dir);
 	cli_start(&here.dns, NULL, (const char *const[]){ "/bin/sh", "-c", command, NULL });

@@ -251,11 +251,12 @@ Test(dns, clients_with_dnsmasq_behind)
 		len += (size_t)snprintf(hosts + len, sizeof(hosts) - len,
 					"198.51.100.%d big.test\n", i + 1);
 	write_file("hosts", hosts);
-	snprintf(command, sizeof(command),
-		 "exec dnsmasq --keep-in-foreground --conf-file=/dev/null --no-resolv --no-hosts "
-		 "--addn-hosts=%s/hosts --cname=alias.test,a.test --local=/test/ --pid-file= "
-		 "--user=root --listen-address=127.0.0.2 --bind-interfaces --log-facility=- 2>&1",
-		 here.dir);
+	snprintf(
+		command, sizeof(command),
+		"exec dnsmasq --keep-in-foreground --conf-file=/dev/null --no-resolv --no-hosts "
+		"--addn-hosts=%s/hosts --cname=alias.test,a.test --local=/test/ --pid-file= "
+		"--user=root --group=root --listen-address=127.0.0.2 --bind-interfaces --log-facility=- 2>&1",
+		here.dir);
 	start_upstream(command, "names\n");
 	expect_clients_served();
 }

@@ -106,12 +106,11 @@ Test(reach_names, burst)
 /* With an upstream that says nothing, what is one too many is refused at once, and told. */
 Test(reach_names, too_many)
 {
-	_cleanup_free_ char *pid = reach_read(REACH_DIR "/dnsmasq.pid");
 	struct cli cli;
 
-	cr_assert(atoi(pid) > 1 && !kill(atoi(pid), SIGSTOP));
+	cr_assert_eq(kill(reach_dns_pid(), SIGSTOP), 0);
 	run_burst(&cli, 1200, 1200 - 1152);
-	cr_expect_eq(kill(atoi(pid), SIGCONT), 0);
+	cr_expect_eq(kill(reach_dns_pid(), SIGCONT), 0);
 	reach_expect(&cli, "[(2, 48)]");
 	cr_expect_not_null(strstr(cli.err, "48 questions to policy DNS were refused"), "%s",
 			   cli.err);

@@ -369,6 +369,28 @@ Test(store, full_disk_has_its_room)
 	cr_assert_eq(files(".room"), 0);
 }
 
+/* The room is what the session was before, which may have been longer. */
+Test(store, room_that_is_longer)
+{
+	char room[PATH_MAX + 8];
+
+	cr_assert_eq(sl_store_reserve(store, entry.session.record.key, &err), 0, "%s", err.text);
+	save();
+	snprintf(room, sizeof(room), "%.*s.room", (int)(strrchr(path, '.') - path), path);
+	cr_assert_eq(truncate(room, SL_STORE_ROOM + 1000), 0);
+	open_store(&bad_ops);
+	code = ENOSPC;
+	entry.session.epoch--;
+	calls = 0;
+	fail_at = 1;
+	save();
+	fail_at = 0;
+	cr_assert_eq(load(), 0);
+	cr_assert_eq(entries, 1);
+	cr_assert_eq(bads, 0);
+	session_same(&found, &entry);
+}
+
 Test(store, interrupted_write_goes_on)
 {
 	open_store(&bad_ops);

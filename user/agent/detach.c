@@ -14,8 +14,10 @@
 
 /* How long what is killed may take to be gone, and how often it is looked. */
 #define KILL_MS 5000
-#define ASK_MS 5000
 #define LOOK_MS 5
+
+/* How long the runtime of a session that ended with its command may ask why. */
+#define ASK_MS 5000
 
 static const char *const running_words[] = { "refuse", "kill", "release" };
 enum running { RUNNING_REFUSE, RUNNING_KILL, RUNNING_RELEASE };
@@ -247,8 +249,11 @@ static void end_gone(struct sl_agent *agent, unsigned int row)
 		return;
 	cgroup = sl_agent_cgroup(record);
 	if (cgroup < 0 && !sl_session_end(agent->sessions, row, SL_SESSION_END_REMOVE,
-					  "its cgroup was removed", &step))
+					  "its cgroup was removed", &step)) {
 		sl_agent_do(agent, &step);
+		/* Nor who would ask why. */
+		agent->boxes[row]->remove_ms = 0;
+	}
 }
 
 /* Its runtime, which sees that its command was killed, has time to ask why. */

@@ -51,9 +51,9 @@ static void on_entry(void *ctx, const struct sl_store_entry *entry)
 
 static void on_damaged(void *ctx, const char *name, const struct sl_err *err)
 {
-	(void)ctx;
 	struct sl_err told = *err;
 
+	(void)ctx;
 	sl_err_prefix(&told, "the stored session '%s' can't be used", name);
 	sl_log_err(SL_LOG_ERROR, &told);
 }

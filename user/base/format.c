@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/format.h"
+#include "base/sockaddr.h"
 
 #define NS_PER_S 1000000000LL
 
@@ -21,10 +22,9 @@
 
 const char *sl_format_addr(char *dst, size_t size, const __be32 addr_be[4])
 {
-	bool mapped = !addr_be[0] && !addr_be[1] && addr_be[2] == htonl(0xffff);
 	char text[INET6_ADDRSTRLEN];
 
-	if (mapped)
+	if (sl_be_is_v4(addr_be))
 		inet_ntop(AF_INET, &addr_be[3], text, sizeof(text));
 	else
 		inet_ntop(AF_INET6, addr_be, text, sizeof(text));

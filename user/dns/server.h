@@ -21,12 +21,14 @@
  *	others		REFUSED: nothing is passed on unread
  * PTR of an address: the name ops->reverse() knows, else NXDOMAIN; never asked upstream.
  * A name that is not eligible: REFUSED. So is one with other bytes than letters, digits, "-" and
- * "_" in a label, unless ops->odd() lets it pass: such a name has no lease. Where the client has EDNS, refusals and removals say why (RFC 8914).
+ * "_" in a label, unless ops->odd() lets it pass: such a name has no lease. Where the client has
+ * EDNS, refusals and removals say why (RFC 8914).
  *
  * Rules
  * 1. Nothing is asked upstream for a name that is not eligible.
  * 2. No address is told that was not leased before (but of an odd name, which has none), and none
- *    is leased that ops->answer() refused. The name asked is what counts: targets of CNAMEs need no rule of their own.
+ *    is leased that ops->answer() refused. The name asked is what counts: targets of CNAMEs need
+ *    no rule of their own.
  * 3. Every query is answered once, in bounded time, or is counted as dropped.
  * 4. A client fails alone: what is bounded is so for each process and for all, and no process
  *    takes more than half of what is free. What can be answered at once does not wait; the rest

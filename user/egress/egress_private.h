@@ -135,6 +135,8 @@ void sl_egress_malformed(struct sl_egress *egress, enum sl_head_fault fault);
 
 /* --- tell.c --- */
 
+/* The policy in force now; `lock` is not held. */
+__u32 sl_egress_policy(struct sl_egress *egress);
 /* A decision on what a client of a record asked: `remote` may be empty, `name` NULL. */
 void sl_egress_tell(struct sl_egress *egress, const struct sl_sock *client, __u16 protocol,
 		    const struct sl_endpoint *remote, const char *name,

@@ -158,15 +158,11 @@ static enum sl_dns_say odd(void *arg, const char *shown, uint16_t type,
 {
 	struct sl_egress_loop *loop = arg;
 	struct sl_egress *egress = loop->egress;
-	__u32 policy_id;
 
 	(void)type;
 	if (!who->known)
 		return SL_DNS_REFUSE;
-	pthread_mutex_lock(&egress->lock);
-	policy_id = egress->now.id;
-	pthread_mutex_unlock(&egress->lock);
-	return in_mode(egress, SL_DNS_REFUSE, shown, who, policy_id);
+	return in_mode(egress, SL_DNS_REFUSE, shown, who, sl_egress_policy(egress));
 }
 
 /* Where denials pass, what no rule has passes here as well. */
@@ -243,12 +239,9 @@ static void tell_withheld(struct sl_egress *egress, const struct sl_dns_asked *a
 {
 	const struct sl_decision decision = { SL_VERDICT_DENY, SL_REASON_RESERVED_ADDRESS,
 					      SL_RULE_NONE };
+	const __u32 policy_id = sl_egress_policy(egress);
 	struct sl_endpoint remote = { 0 };
-	__u32 policy_id;
 
-	pthread_mutex_lock(&egress->lock);
-	policy_id = egress->now.id;
-	pthread_mutex_unlock(&egress->lock);
 	for (unsigned int i = 0; i < asked->left_out_count; i++) {
 		memcpy(remote.addr_be, asked->left_out[i].be, sizeof(remote.addr_be));
 		tell_name(egress, asked->name, &remote, asked->who, &decision, policy_id);

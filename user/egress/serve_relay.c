@@ -15,7 +15,7 @@ static void stranger(struct sl_egress *egress, enum sl_transport transport)
 
 	atomic_fetch_add(&egress->strangers, 1);
 	sl_egress_tell(egress, NULL, transport == SL_TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP,
-		       NULL, NULL, &decision, egress->now.id);
+		       NULL, NULL, &decision, sl_egress_policy(egress));
 }
 
 /* A name, or an address in text form; false: neither. */
@@ -108,15 +108,11 @@ static void unmapped(struct sl_passage *passage)
 					      SL_RULE_NONE };
 	struct sl_endpoint remote = { .port_be = htons(passage->port) };
 	struct sl_egress *egress = passage->loop->egress;
-	__u32 policy_id;
 
-	pthread_mutex_lock(&egress->lock);
-	policy_id = egress->now.id;
-	pthread_mutex_unlock(&egress->lock);
 	memcpy(remote.addr_be, passage->addr.be, sizeof(remote.addr_be));
 	sl_egress_tell(egress, &passage->client,
 		       passage->transport == SL_TRANSPORT_UDP ? IPPROTO_UDP : IPPROTO_TCP, &remote,
-		       NULL, &decision, policy_id);
+		       NULL, &decision, sl_egress_policy(egress));
 	sl_passage_refuse(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_UNMAPPED_NAME));
 }
 

@@ -15,6 +15,16 @@ static __u32 name_flags(const struct sl_decision *decision)
 	return ruled ? 0 : SL_NAME_DENIED;
 }
 
+__u32 sl_egress_policy(struct sl_egress *egress)
+{
+	__u32 id;
+
+	pthread_mutex_lock(&egress->lock);
+	id = egress->now.id;
+	pthread_mutex_unlock(&egress->lock);
+	return id;
+}
+
 void sl_egress_tell(struct sl_egress *egress, const struct sl_sock *client, __u16 protocol,
 		    const struct sl_endpoint *remote, const char *name,
 		    const struct sl_decision *decision, __u32 policy_id)

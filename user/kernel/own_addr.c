@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/sockaddr.h"
 #include "kernel/netns.h"
 #include "kernel/rtnetlink.h"
 
@@ -68,11 +69,6 @@ int sl_own_add(struct sl_own *own, int ns, struct sl_err *err)
 	return 0;
 }
 
-static bool is_v4(const __be32 addr_be[4])
-{
-	return !addr_be[0] && !addr_be[1] && addr_be[2] == htonl(0xffff);
-}
-
 /* The kernel's answer to `seq`, which it has by then: a route's type, or -errno. */
 static int read_type(int fd, uint32_t seq)
 {
@@ -99,7 +95,7 @@ static int read_type(int fd, uint32_t seq)
 /* Whether a packet to it, as that device's (0: any), stays here. */
 static bool stays(struct sl_own *own, int fd, const __be32 addr_be[4], unsigned int device)
 {
-	const bool v4 = is_v4(addr_be);
+	const bool v4 = sl_be_is_v4(addr_be);
 	struct sl_rt_request question = {
 		.head = { .nlmsg_len = NLMSG_LENGTH(sizeof(question.route)),
 			  .nlmsg_type = RTM_GETROUTE,

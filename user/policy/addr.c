@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/parse.h"
 #include "policy/addr.h"
+#include "base/sockaddr.h"
 
 #define V4_LEN 96 /* bits before an IPv4 address */
 
@@ -74,7 +75,7 @@ static __be32 mask_of(unsigned int len, unsigned int word)
 
 bool sl_addr_is_v4(const struct sl_addr *addr)
 {
-	return !addr->be[0] && !addr->be[1] && addr->be[2] == htonl(0xffff);
+	return sl_be_is_v4(addr->be);
 }
 
 static bool has_bits(const struct sl_prefix *prefix, const struct sl_addr *addr)

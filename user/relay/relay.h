@@ -241,7 +241,8 @@ int sl_relay_dial(struct sl_relay_stream *stream, const struct sl_relay_target *
 
 /*
  * A client of a proxy gets, with HTTP, a JSON document {"reason", "host", "port", "error",
- * "hint"}, `error` being the errno of a dial, by name; others an RST. `reason` is one word, NULL: the refusal's own; `hint` may be NULL.
+ * "hint"}, `error` being the errno of a dial, by name; others an RST. `reason` is one word, NULL:
+ * the refusal's own; `hint` may be NULL.
  */
 int sl_relay_refuse(struct sl_relay_stream *stream, enum sl_relay_refusal refusal,
 		    const char *reason, const char *hint);

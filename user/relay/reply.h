@@ -20,7 +20,8 @@ extern const struct sl_reply sl_reply_refusals[SL_RELAY_REFUSAL_MAX];
 
 /*
  * A whole HTTP answer with a JSON document {"reason", "host", "port", "error", "hint"}; host is
- * NULL where none is known, and then neither it nor the port is told. The caller frees *out. -ENOMEM.
+ * NULL where none is known, and then neither it nor the port is told. The caller frees *out.
+ * -ENOMEM.
  */
 int sl_reply_http(const struct sl_reply *reply, const char *host, uint16_t port, char **out);
 

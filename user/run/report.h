@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What `sluice run` tells at the end: the tables of connections, denials and what could not be
- * reached, and what is wrong with them. A lost event means a socket that is in no table; the kernel has counted
- * it, so the number that is missing is exact. Every counter of faults that isn't zero is
+ * reached, and what is wrong with them. A lost event means a socket that is in no table; the kernel
+ * has counted it, so the number that is missing is exact. Every counter of faults that isn't zero is
  * told with its meaning and a next step.
  */
 #ifndef SLUICE_USER_RUN_REPORT_H

@@ -2,14 +2,12 @@
 #include "run/target.h"
 
 #include <arpa/inet.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "socket/sock_view.h"
 
-/* A relay was asked for a name by its text: nobody has looked it up. */
-static bool no_address(const struct sl_endpoint *end)
+bool sl_target_unresolved(const struct sl_endpoint *end)
 {
 	const struct sl_endpoint none = { .port_be = end->port_be };
 
@@ -25,7 +23,7 @@ const char *sl_target_text(char *dst, size_t size, const char *name, const struc
 		sl_format_addr(address, sizeof(address), end->addr_be);
 	else if (!sl_view_endpoint_empty(end))
 		sl_format_endpoint(address, sizeof(address), end);
-	if (name && *address && no_address(end))
+	if (name && *address && sl_target_unresolved(end))
 		snprintf(dst, size, "%s:%u", name, ntohs(end->port_be));
 	else if (name && *address)
 		snprintf(dst, size, "%s (%s)", name, address);

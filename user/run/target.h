@@ -3,6 +3,7 @@
 #ifndef SLUICE_USER_RUN_TARGET_H
 #define SLUICE_USER_RUN_TARGET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <sluice/name.h>
@@ -11,6 +12,9 @@
 #include "base/format.h"
 
 #define SL_TARGET_MAX (SL_NAME_MAX + SL_FORMAT_MAX + 4)
+
+/* A relay was asked for a name by its text, and nobody has looked it up: there is no address. */
+bool sl_target_unresolved(const struct sl_endpoint *end);
 
 /*
  * "example.org (192.0.2.1:443)"; "example.org:443" where nobody has looked the name up; either

@@ -78,15 +78,12 @@ static void key_of(struct key *key, const struct sl_view_sock *sock)
 
 static void row_start(struct row *row, const struct sl_view_sock *sock)
 {
-	static const struct sl_endpoint none;
-	bool lookup = !memcmp(sock->remote.addr_be, none.addr_be, sizeof(none.addr_be));
-
 	snprintf(row->exe, sizeof(row->exe), "%s",
 		 sock->process.exe ? sock->process.exe->path : sock->process.comm);
 	memcpy(row->proto, sock->proto, sizeof(row->proto));
 	memcpy(row->error, sock->error, sizeof(row->error));
 	sl_target_text(row->to, sizeof(row->to), sock->name, &sock->remote);
-	row->why = sl_unreachable_text(sock->error_code, lookup);
+	row->why = sl_unreachable_text(sock->error_code, sl_target_unresolved(&sock->remote));
 }
 
 void sl_unreached_add(struct sl_unreached *unreached, const struct sl_view_event *event)

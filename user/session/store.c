@@ -170,6 +170,9 @@ static int write_room(const struct sl_store *store, const uint8_t key[SL_SESSION
 	fd = openat(store->dir, room, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	/* It may be what the session once was, and longer: that would follow what is written. */
+	if (ftruncate(fd, SL_STORE_ROOM))
+		return -errno;
 	ret = write_all(store, fd, padded, SL_STORE_ROOM);
 	if (!ret && renameat2(store->dir, room, store->dir, name, RENAME_EXCHANGE))
 		ret = -errno;
