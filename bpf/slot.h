@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where the records of sockets live (struct sl_sock): slots of an array, a hash for what
- * finds its slot taken, and the sockets' own storage.
+ * finds its slots taken, and the sockets' own storage.
  *
  * A slot belongs to the socket whose cookie is in it. It is free for another one when it
  * was never used, or when its socket is closed. It is taken by a compare-and-exchange of
@@ -14,15 +14,46 @@
 #include "inet.h"
 #include "owner.h"
 
-static __always_inline struct sl_sock *slot_of(__u64 cookie)
+static __always_inline struct sl_sock *slot_at(__u64 cookie, unsigned int way)
 {
 	struct sl_config *cfg = config_get();
 	__u32 index;
 
 	if (!cfg)
 		return NULL;
-	index = cookie & (cfg->sock_slots - 1);
+	index = sl_sock_slot(cookie, way, cfg->sock_slots);
 	return bpf_map_lookup_elem(&socks, &index);
+}
+
+static __always_inline struct sl_sock *slot_find(__u64 cookie)
+{
+	struct sl_sock *slot = slot_at(cookie, 0);
+
+	if (slot && slot->cookie == cookie)
+		return slot;
+	slot = slot_at(cookie, 1);
+	return slot && slot->cookie == cookie ? slot : NULL;
+}
+
+/* When its socket was closed; 0: never used; ~0: a live one has it. */
+static __always_inline __u64 slot_closed(const struct sl_sock *slot)
+{
+	__u64 cookie = slot->cookie;
+
+	if (!cookie)
+		return 0;
+	return cookie != SL_SOCK_BUSY && slot->flags & SL_SOCK_RELEASED ? slot->closed_ns : ~0ULL;
+}
+
+/* Of the slots that a new record may have: one never used, else what was closed first. */
+static __always_inline struct sl_sock *slot_choose(__u64 cookie)
+{
+	struct sl_sock *first = slot_at(cookie, 0), *second;
+
+	if (!first || !first->cookie)
+		return first;
+	second = slot_at(cookie, 1);
+	return second && slot_closed(second) < slot_closed(first) ? second : first;
 }
 
 /* Takes the slot for a new record; false when a live one has it. */
@@ -57,11 +88,7 @@ static __always_inline void slot_publish(struct sl_sock *slot, __u64 cookie)
 /* A record of a socket that a member created. */
 static __always_inline struct sl_sock *sock_by_cookie(__u64 cookie)
 {
-	struct sl_sock *slot = slot_of(cookie);
-
-	if (slot && slot->cookie == cookie)
-		return slot;
-	return bpf_map_lookup_elem(&socks_over, &cookie);
+	return slot_find(cookie) ?: bpf_map_lookup_elem(&socks_over, &cookie);
 }
 
 /*
@@ -101,21 +128,22 @@ static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 co
 }
 
 /*
- * Keeps the record of a closed socket. One that is not in a slot moves into its own, if no
- * live one has it: storage goes with the socket, and the hash is for live ones. Cookie
+ * Keeps the record of a closed socket. One that is not in a slot moves into one, if no
+ * live one has them: storage goes with the socket, and the hash is for live ones. Cookie
  * and sandbox are from before it was released: from then on another socket may have the slot.
  */
 static __always_inline void closed_keep(struct sl_sock *rec, __u64 cookie, __u32 sandbox)
 {
-	struct sl_sock *slot = slot_of(cookie);
+	struct sl_sock *slot = slot_find(cookie);
 
-	if (!slot)
-		return;
 	if (slot == rec) {
 		count(sandbox, SL_COUNTER_CLOSED_KEPT);
 		return;
 	}
-	if (slot_take(slot)) {
+	/* That of an MPTCP listener, whose cookie those have that it accepted. */
+	if (!slot)
+		slot = slot_choose(cookie);
+	if (slot && slot_take(slot)) {
 		__builtin_memcpy(&slot->netns_cookie, &rec->netns_cookie,
 				 sizeof(*slot) - offsetof(struct sl_sock, netns_cookie));
 		slot_publish(slot, cookie);

@@ -21,7 +21,7 @@ static __always_inline void no_identity(void)
 }
 
 /*
- * A record among the live ones whose slot is taken; NULL when there is no room (counted).
+ * A record among the live ones whose slots are taken; NULL when there is no room (counted).
  * Not inline: the record it begins with takes most of a program's stack.
  */
 static __noinline struct sl_sock *over_new(__u64 cookie, __u32 sandbox)
@@ -52,7 +52,7 @@ int on_sock_create(struct bpf_sock *ctx)
 		no_identity();
 		return 1;
 	}
-	rec = slot_of(cookie);
+	rec = slot_choose(cookie);
 	if (!rec || !slot_take(rec))
 		rec = over_new(cookie, state->sandbox);
 	if (!rec)

@@ -50,8 +50,8 @@ enum sl_counter_class {
 	X(EVENT_WAKEUP, FLOW, "event_wakeup", "wake-ups of a sleeping consumer")                  \
 	X(SOCK_DISCONNECT, RACE, "sock_disconnect", "sockets connected anew after a disconnect")  \
 	X(CLOSED_DROPPED, RACE, "closed_dropped",                                                 \
-	  "records not kept: a live socket has their slot")                                       \
-	X(SOCK_OVERFLOW, RACE, "sock_overflow", "sockets whose slot was taken by a live one")     \
+	  "records not kept: live sockets have their slots")                                       \
+	X(SOCK_OVERFLOW, RACE, "sock_overflow", "sockets whose slots were taken by live ones")     \
 	X(TUPLE_OVERFLOW, RACE, "tuple_overflow", "connections whose bucket of tuples was full")  \
 	X(EXE_RACE, RACE, "exe_race", "two processes interned one executable at once")            \
 	X(LINEAGE_RACE, RACE, "lineage_race", "two processes interned one lineage at once")       \

@@ -70,11 +70,10 @@ struct sl_peer_key {
  * The record of a socket, and the body of socket events. Where it lives depends on who
  * tells when the socket ends:
  *
- * - array `socks`, in slot cookie modulo its size: sockets that members created (their
- *   sock_release hook runs because their sock_create hook did), and all closed ones until
- *   another socket takes the slot. Cookies are given out in sequence, so a slot comes
- *   round again only after as many sockets as there are slots.
- * - hash `socks_over`, by cookie: live ones whose slot is taken by a live one.
+ * - array `socks`, in one of the slots that sl_sock_slot() tells: sockets that members
+ *   created (their sock_release hook runs because their sock_create hook did), and all
+ *   closed ones until another socket takes the slot.
+ * - hash `socks_over`, by cookie: live ones whose slots are taken by live ones.
  * - socket storage `adopted`: all others (accepted, found when the sandbox was attached,
  *   received from outside), since no hook may see their end. A storage costs three times
  *   as much as the rest of a record.
@@ -117,6 +116,20 @@ struct sl_sock {
 };
 
 #define SL_SOCK_BUSY (~(__u64)0)
+
+#define SL_SOCK_WAYS 2
+
+/*
+ * The slots that a record may be in, of `slots`, a power of two. Cookies are given out in
+ * sequence, but to each CPU a batch of 4,096 at a time (net/core/sock_diag.c,
+ * linux/cookie.h): way 0, the cookie modulo the slots, comes round again only after as
+ * many sockets as there are slots, unless two CPUs are in batches that fall on the same
+ * slots. Then way 1 has those that are the furthest away.
+ */
+static inline __u32 sl_sock_slot(__u64 cookie, unsigned int way, __u32 slots)
+{
+	return (cookie + way * (slots / 2)) & (slots - 1);
+}
 
 /*
  * What few sockets have, with SL_SOCK_MORE: value of map `sock_more`, by cookie. A member

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -28,6 +29,15 @@ void member_need(bool ok, const char *what)
 		return;
 	fprintf(stderr, "member %d: %s: %s\n", getpid(), what, strerror(errno));
 	_exit(1);
+}
+
+uint64_t member_cookie(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	member_need(!getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len), "SO_COOKIE");
+	return cookie;
 }
 
 void member_start(struct member *member, enum load_where where, member_fn fn, void *shared)

@@ -36,6 +36,7 @@ void member_say(struct member *self);
 void member_wait(struct member *self);
 /* Ends the child, naming what it was doing, unless `ok`. */
 void member_need(bool ok, const char *what);
+uint64_t member_cookie(int fd); /* SO_COOKIE */
 
 /* Waits until the process is blocked in this system call. */
 void await_syscall(pid_t pid, long number);

@@ -42,15 +42,6 @@ struct ident {
 	uint32_t n;
 };
 
-static uint64_t cookie_of(int fd)
-{
-	uint64_t cookie = 0;
-	socklen_t len = sizeof(cookie);
-
-	member_need(!getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len), "SO_COOKIE");
-	return cookie;
-}
-
 static int serve_listen(struct serve *serve)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET,
@@ -67,7 +58,7 @@ static int serve_listen(struct serve *serve)
 	member_need(!listen(fd, 4096), "listen");
 	member_need(!getsockname(fd, (struct sockaddr *)&addr, &len), "getsockname");
 	serve->port = ntohs(addr.sin_port);
-	serve->listener_cookie = cookie_of(fd);
+	serve->listener_cookie = member_cookie(fd);
 	return fd;
 }
 
@@ -117,7 +108,7 @@ static void serve_one(struct serve *serve, int fd)
 	else if (sock.peer.tgid != ident.pid || sock.peer.start_ns / tick_ns != ident.start_ticks)
 		serve->wrong++;
 	serve->last = sock;
-	serve->last_cookie = cookie_of(conn);
+	serve->last_cookie = member_cookie(conn);
 }
 
 static void serve_all(struct member *self)

@@ -90,11 +90,10 @@ static void attempt(struct member *self)
 	int type = SOCK_STREAM | SOCK_CLOEXEC | (a->nonblock ? SOCK_NONBLOCK : 0);
 	_cleanup_fd_ int fd = socket(AF_INET, type, a->mptcp ? IPPROTO_MPTCP : 0);
 	struct sockaddr unspec = { .sa_family = AF_UNSPEC };
-	socklen_t len = sizeof(a->cookie);
 	int syns = 1; /* repeated: 3 s in all */
 
 	member_need(fd >= 0, "socket");
-	member_need(!getsockopt(fd, SOL_SOCKET, SO_COOKIE, &a->cookie, &len), "SO_COOKIE");
+	a->cookie = member_cookie(fd);
 	member_need(a->mptcp || !setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &syns, sizeof(syns)),
 		    "TCP_SYNCNT");
 	member_need(connect(fd, (struct sockaddr *)&a->to, sizeof(a->to)) < 0, "refusal");

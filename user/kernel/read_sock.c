@@ -61,12 +61,16 @@ int sl_sock_by_cookie(struct sl_set *set, __u64 cookie, struct sl_sock *out)
 
 	if (!slots)
 		return -errno;
-	if (slot_copy(&slots[cookie & (set->sock_slots - 1)], out) && out->cookie == cookie)
-		return 0;
+	for (unsigned int way = 0; way < SL_SOCK_WAYS; way++) {
+		const struct sl_sock *slot = &slots[sl_sock_slot(cookie, way, set->sock_slots)];
+
+		if (slot_copy(slot, out) && out->cookie == cookie)
+			return 0;
+	}
 	return sl_map_lookup(set->maps[SL_MAP_SOCKS_OVER], &cookie, out);
 }
 
-/* Those that found their slot taken. */
+/* Those that found their slots taken. */
 static int over_each(struct sl_set *set, sl_sock_fn fn, void *arg)
 {
 	int fd = set->maps[SL_MAP_SOCKS_OVER], rc = 0;
@@ -330,8 +334,11 @@ static int forget_one(const struct sl_sock *sock, void *arg)
 		return 0;
 	if (sock->flags & SL_SOCK_MORE)
 		bpf_map_delete_elem(maps[SL_MAP_SOCK_MORE], &cookie);
-	if (bpf_map_delete_elem(maps[SL_MAP_SOCKS_OVER], &cookie))
-		slot_empty(&forget->slots[cookie & (forget->set->sock_slots - 1)], cookie);
+	if (!bpf_map_delete_elem(maps[SL_MAP_SOCKS_OVER], &cookie))
+		return 0;
+	for (unsigned int way = 0; way < SL_SOCK_WAYS; way++)
+		slot_empty(&forget->slots[sl_sock_slot(cookie, way, forget->set->sock_slots)],
+			   cookie);
 	return 0;
 }
 
