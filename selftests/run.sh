@@ -8,8 +8,8 @@
 #
 #	TEST_FILTER	only tests that match SUITE/NAME, with * and ?
 #	TEST_TIMEOUT	seconds that the whole suite may take (default 1800)
-#	TEST_SLOWER	how many times its own limit a test may take (common/slow.c)
-#	TEST_JOBS	how many tests run at once (default 1)
+#	TEST_JOBS	how many tests run at once (default 2, with one CPU 1)
+#	TEST_SLOWER	how many times its own limit a test may take (default 3, common/runner.c)
 #	TEST_REPORTS	directory for the sanitizers' reports
 set -euo pipefail
 
@@ -28,7 +28,9 @@ rm -rf "$reports"
 mkdir -p "$reports"
 chmod 1777 "$reports"
 
-args=(-j"${TEST_JOBS:-1}" --short-filename --color=never --verbose)
+export TEST_SLOWER=${TEST_SLOWER:-3}
+jobs=${TEST_JOBS:-$(($(nproc) > 1 ? 2 : 1))}
+args=(-j"$jobs" --short-filename --color=never --verbose)
 [ -z "${TEST_FILTER:-}" ] || args+=(--filter "$TEST_FILTER")
 
 echo "== $name tests"
@@ -39,10 +41,7 @@ timeout --kill-after=10 "${TEST_TIMEOUT:-1800}" "$runner" "${args[@]}" </dev/nul
 # Once more at the end, where a reader of the log's tail finds it.
 failures()
 {
-	awk '/^\[RUN / { said = "" }
-		/^\[----\]/ { said = said $0 "\n" }
-		/^\[FAIL\]|CRASH|^\[SYS/ && !/Synthesis/ { printf "%s%s\n", said, $0; said = "" }' \
-		"$log" | tail -n 100
+	grep -E '^\[----\]|^\[FAIL\]|^\[SYS|CRASH' "$log" | grep -v Synthesis | tail -n 100
 	grep '^\[====\] Synthesis' "$log" || echo 'the runner made no summary'
 }
 
