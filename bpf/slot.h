@@ -129,18 +129,18 @@ static __always_inline struct sl_sock *sock_record(struct bpf_sock *sk, __u64 co
 
 /*
  * Keeps the record of a closed socket. One that is not in a slot moves into one, if no
- * live one has them: storage goes with the socket, and the hash is for live ones. Cookie
- * and sandbox are from before it was released: from then on another socket may have the slot.
+ * live one has them: storage goes with the socket, and the hash is for live ones. `slot`,
+ * its slot_find(), cookie and sandbox are from before it was released: from then on another
+ * socket may have the slot.
  */
-static __always_inline void closed_keep(struct sl_sock *rec, __u64 cookie, __u32 sandbox)
+static __always_inline void closed_keep(struct sl_sock *rec, struct sl_sock *slot, __u64 cookie,
+					__u32 sandbox)
 {
-	struct sl_sock *slot = slot_find(cookie);
-
 	if (slot == rec) {
 		count(sandbox, SL_COUNTER_CLOSED_KEPT);
 		return;
 	}
-	/* That of an MPTCP listener, whose cookie those have that it accepted. */
+	/* An MPTCP listener's is for those that it accepted as well: they have its cookie. */
 	if (!slot)
 		slot = slot_choose(cookie);
 	if (slot && slot_take(slot)) {

@@ -147,6 +147,7 @@ static __always_inline void sock_since(struct sl_sock *rec)
 static __always_inline void sock_finish(struct sl_sock *rec)
 {
 	__u64 now = bpf_ktime_get_boot_ns(), cookie = rec->cookie;
+	struct sl_sock *slot = slot_find(cookie);
 	__u32 sandbox = rec->owner.sandbox;
 
 	rec->closed_ns = now;
@@ -157,7 +158,7 @@ static __always_inline void sock_finish(struct sl_sock *rec)
 	sock_event(SL_EVENT_CLOSE, rec, now);
 	/* From here its slot may be taken. */
 	__sync_fetch_and_or(&rec->flags, SL_SOCK_RELEASED);
-	closed_keep(rec, cookie, sandbox);
+	closed_keep(rec, slot, cookie, sandbox);
 }
 
 #endif
