@@ -78,6 +78,29 @@ Test(dns_bounds, a_burst_of_one_socket_is_answered_whole)
 	close(fd);
 }
 
+Test(dns_bounds, what_the_kernel_drops_is_counted)
+{
+	const unsigned int count = 20000; /* 15 MiB, of 8 */
+	int fd = dns_world_client(&world, false, false);
+	uint8_t wire[512];
+	size_t size =
+		dns_world_query(&(struct dns_ask){ .name = "four.test", .type = LDNS_RR_TYPE_A }, 7,
+				wire, sizeof(wire));
+	uint64_t seen;
+
+	for (unsigned int i = 0; i < count; i++)
+		dns_world_send(fd, false, wire, size);
+	do {
+		seen = sl_dns_count(world.dns, SL_DNS_COUNT_UDP);
+		sl_dns_run(world.dns);
+	} while (sl_dns_count(world.dns, SL_DNS_COUNT_UDP) > seen);
+	cr_expect_gt(sl_dns_count(world.dns, SL_DNS_COUNT_LOST), 0);
+	cr_expect_eq(sl_dns_count(world.dns, SL_DNS_COUNT_UDP) +
+			     sl_dns_count(world.dns, SL_DNS_COUNT_LOST),
+		     count);
+	close(fd);
+}
+
 Test(dns_bounds, equal_questions_are_one_upstream)
 {
 	int fd = dns_world_client(&world, false, false);

@@ -242,7 +242,7 @@ Test(dns_lease, an_address_with_too_many_names_refuses_more)
 		snprintf(name, sizeof(name), "n%d.test", i);
 		cr_assert_eq(add(leases, name, "192.0.2.1", 1, 0, 0), 0);
 	}
-	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 0, 0), -ENOSPC);
+	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 0, 0), -EDQUOT);
 	cr_expect_eq(sl_leases_live(leases), SL_LEASE_NAMES);
 	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 0, 5 * SECOND), 0);
 	cr_expect_str_eq(world.names, "more.test");
@@ -270,7 +270,7 @@ Test(dns_lease, exact_names_always_have_a_place)
 
 		world.alive[0] = 1;
 		fill_address(leases, addrs[family]);
-		cr_expect_eq(add(leases, "more.test", addrs[family], 1, 1, 0), -ENOSPC);
+		cr_expect_eq(add(leases, "more.test", addrs[family], 1, 1, 0), -EDQUOT);
 		for (int i = 0; i < 100; i++) {
 			snprintf(name, sizeof(name), "n%d.exact", i);
 			cr_expect_eq(add(leases, name, addrs[family], 1, 1, 0), 0);
@@ -303,10 +303,10 @@ Test(dns_lease, one_of_too_many_names_is_given_up)
 
 	world.alive[0] = 1;
 	fill_address(leases, "192.0.2.1");
-	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 1 * SECOND), -ENOSPC, "in time");
+	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 1 * SECOND), -EDQUOT, "in time");
 	world.is_used = true;
 	world.used = addr_of("192.0.2.1");
-	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 5 * SECOND), -ENOSPC, "in use");
+	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 5 * SECOND), -EDQUOT, "in use");
 	world.is_used = false;
 	cr_expect_eq(add(leases, "more.test", "192.0.2.1", 1, 1, 5 * SECOND), 0);
 	cr_expect_eq(sl_leases_count(leases, SL_LEASES_COUNT_GIVEN_UP), 1);

@@ -217,20 +217,23 @@ static bool has_room(const struct sl_leases *leases, const struct sl_lease_holde
 	return leases->live < max - max / 8 && (!holder || holder->made_up < SL_LEASE_NAMES);
 }
 
-/* The same, once what may go is gone. */
-static bool make_room(struct sl_leases *leases, const struct sl_addr *addr, bool exact,
-		      int64_t now_ms)
+/* The same, once what may go is gone: -EDQUOT when the address has too many, else -ENOSPC. */
+static int make_room(struct sl_leases *leases, const struct sl_addr *addr, bool exact,
+		     int64_t now_ms)
 {
 	struct sl_lease_holder *holder = find_holder(leases, addr);
 
 	if (has_room(leases, holder, exact))
-		return true;
+		return 0;
 	sl_leases_sweep(leases, now_ms);
 	holder = find_holder(leases, addr);
 	if (has_room(leases, holder, exact))
-		return true;
-	return holder && holder->made_up >= SL_LEASE_NAMES &&
-	       sl_leases_give_up(leases, holder, now_ms) && has_room(leases, holder, exact);
+		return 0;
+	if (exact || !holder || holder->made_up < SL_LEASE_NAMES)
+		return -ENOSPC;
+	if (!sl_leases_give_up(leases, holder, now_ms))
+		return -EDQUOT;
+	return has_room(leases, holder, exact) ? 0 : -ENOSPC;
 }
 
 int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
@@ -248,11 +251,10 @@ int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_ad
 		expires_ms = now_ms + SL_LEASE_MIN_MS;
 	exact = is_exact(leases, name);
 	if (!lease) {
-		ret = make_room(leases, addr, exact, now_ms)
-			      ? add_lease(leases, name, addr, exact, &lease)
-			      : -ENOSPC;
+		ret = make_room(leases, addr, exact, now_ms);
+		ret = ret ?: add_lease(leases, name, addr, exact, &lease);
 		if (ret) {
-			leases->counts[SL_LEASES_COUNT_FULL] += ret == -ENOSPC;
+			leases->counts[SL_LEASES_COUNT_FULL] += ret == -ENOSPC || ret == -EDQUOT;
 			return ret;
 		}
 		leases->counts[SL_LEASES_COUNT_ADDED]++;

@@ -13,8 +13,8 @@
  *
  * Rules
  * 1. Bounded: SL_LEASES leases, SL_LEASE_CLIENTS clients of each. A full table sweeps once,
- *    then refuses (-ENOSPC, counted): nothing that lives is pushed out. Names that ops->exact()
- *    does not know, which clients make up, have SL_LEASE_NAMES places of one address and leave an
+ *    then refuses (counted): nothing that lives is pushed out. Names that ops->exact() does
+ *    not know, which clients make up, have SL_LEASE_NAMES places of one address and leave an
  *    eighth of all to the others. Where they are too many for an address that no socket uses,
  *    one past its TTL is given up, though its client lives: who asked first. A lease with more
  *    clients than it can remember keeps the latest; the others keep it by their sockets alone.
@@ -75,8 +75,8 @@ int sl_leases_new(struct sl_leases **out, const struct sl_leases_options *option
 void sl_leases_free(struct sl_leases **leases);
 
 /*
- * `client` may be NULL. -ENOSPC: full; -ENAMETOOLONG; -ENOMEM; or what `changed` said. The
- * table is as it was then.
+ * `client` may be NULL. -ENOSPC: full; -EDQUOT: the address has too many names that are not
+ * exact; -ENAMETOOLONG; -ENOMEM; or what `changed` said. The table is as it was then.
  */
 int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
 		  uint32_t ttl_s, const struct sl_lease_client *client, int64_t now_ms);

@@ -175,6 +175,7 @@ enum sl_dns_count {
 	SL_DNS_COUNT_UDP, /* messages taken */
 	SL_DNS_COUNT_TCP,
 	SL_DNS_COUNT_CONNECTIONS, /* accepted */
+	SL_DNS_COUNT_LOST,        /* dropped by the kernel: they came faster than they were read */
 	SL_DNS_COUNT_IGNORED,     /* too short for an answer, or no query */
 	SL_DNS_COUNT_TRUNCATED,   /* UDP answers with TC */
 	SL_DNS_COUNT_UNSENT,      /* answers that the socket did not take */

@@ -42,7 +42,8 @@ struct sl_listener {
 	LIST_ENTRY(sl_listener) all;
 	struct sockaddr_storage addr;
 	int fd;
-	bool paused; /* no descriptor was left to accept with */
+	uint32_t dropped; /* of its datagrams, as the kernel counts */
+	bool paused;      /* no descriptor was left to accept with */
 };
 
 /* A process; all that are not known are one, of key zero. */

@@ -68,6 +68,13 @@ static void await_policy(struct sl_egress_loop *loop)
 		(void)poll(&fd, 1, -1);
 }
 
+/* One loop does. */
+static void serve_dns(struct sl_egress_loop *loop)
+{
+	sl_dns_run(loop->dns);
+	atomic_store(&loop->egress->lost, sl_dns_count(loop->dns, SL_DNS_COUNT_LOST));
+}
+
 static void *loop_main(void *arg)
 {
 	struct sl_egress_loop *loop = arg;
@@ -82,7 +89,7 @@ static void *loop_main(void *arg)
 			sl_log_error("sandbox %u: %s", loop->egress->sandbox, strerror(errno));
 		(void)!read(loop->wake, &woken, sizeof(woken));
 		if (loop->dns)
-			sl_dns_run(loop->dns);
+			serve_dns(loop);
 		else if (loop->resolver)
 			sl_resolver_run(loop->resolver);
 		wait_ms = loop->dns ? sweep(loop) : -1;
@@ -423,7 +430,9 @@ void sl_egress_stats(struct sl_egress *egress, struct sl_egress_stats *out)
 	*out = (struct sl_egress_stats){
 		.refused_names = atomic_load(&egress->refused_names),
 		.unleased = atomic_load(&egress->unleased),
+		.crowded = atomic_load(&egress->crowded),
 		.limited = atomic_load(&egress->limited),
+		.lost = atomic_load(&egress->lost),
 		.streams = atomic_load(&egress->streams),
 		.flows = atomic_load(&egress->flows),
 		.denied = atomic_load(&egress->denied),

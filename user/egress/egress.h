@@ -37,9 +37,9 @@ struct sl_egress;
 struct sl_egress_options {
 	struct sl_set *set;
 	unsigned int sandbox;
-	int netns;        /* the members', borrowed; -1: direct, this process' */
-	bool direct;      /* there, too: no relay */
-	bool resume;      /* a process before this one served it: what its names were goes on */
+	int netns;   /* the members', borrowed; -1: direct, this process' */
+	bool direct; /* there, too: no relay */
+	bool resume; /* a process before this one served it: what its names were goes on */
 	struct sl_resolver_config resolver; /* upstreams */
 	const char *search;                 /* a resolv.conf(5) whose search domains clients use */
 	const char *hosts;                  /* a hosts(5) that clients read before they ask DNS */
@@ -75,7 +75,9 @@ struct sl_egress_stats {
 	uint64_t queries, refused_names; /* asked of policy DNS; of these, no rule names it */
 	uint64_t leases, synthetic;      /* that live; names with an address of their own */
 	uint64_t unleased;               /* answers that were withheld: a table is full */
+	uint64_t crowded;                /* the same: an address has too many names */
 	uint64_t limited;                /* queries refused: too many waited */
+	uint64_t lost;                   /* came faster than they were read: never seen */
 	uint64_t streams, flows;         /* relayed, all so far */
 	uint64_t denied;                 /* streams, flows and names */
 	uint64_t dial_failed;

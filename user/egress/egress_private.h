@@ -95,8 +95,8 @@ struct sl_egress {
 	unsigned int loop_count;
 	atomic_bool begun; /* a policy is in force */
 	atomic_bool stop;
-	atomic_ullong queries, refused_names, unleased, limited, denied, dial_failed, strangers,
-		streams, flows;
+	atomic_ullong queries, refused_names, unleased, crowded, limited, lost, denied, dial_failed,
+		strangers, streams, flows;
 };
 
 /* --- listen.c --- */
@@ -114,6 +114,8 @@ enum sl_addr_kind sl_egress_kind(struct sl_egress *egress, const struct sl_addr 
 int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err);
 /* What the hosts file says of names that a rule has. */
 void sl_egress_lease_hosts(struct sl_egress *egress);
+/* Counts what found no room, by why; 0 is no error. */
+void sl_egress_count_lease(struct sl_egress *egress, int rc);
 /* The name of an address (SL_LEASE_NAME): the one that the client asked for. False: none. */
 bool sl_egress_name(struct sl_egress *egress, const struct sl_addr *addr,
 		    const struct sl_lease_client *client, char *name);

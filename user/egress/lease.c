@@ -137,6 +137,12 @@ int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err)
 	return rc ? sl_err_sys(err, -rc, "can't tell the guard the addresses of names") : 0;
 }
 
+void sl_egress_count_lease(struct sl_egress *egress, int rc)
+{
+	if (rc)
+		atomic_fetch_add(rc == -EDQUOT ? &egress->crowded : &egress->unleased, 1);
+}
+
 /* --- hosts(5) --- */
 
 static bool named(struct sl_egress *egress, const char *name)
@@ -163,9 +169,8 @@ static void host_line(struct sl_egress *egress, char *line)
 	while ((word = strsep(&rest, " \t"))) {
 		if (!*word || sl_host_normal(name, word, NULL) || !named(egress, name))
 			continue;
-		if (sl_leases_add(egress->leases, name, &prefix.addr, HOSTS_TTL_S, NULL,
-				  sl_monotonic_ms()))
-			atomic_fetch_add(&egress->unleased, 1);
+		sl_egress_count_lease(egress, sl_leases_add(egress->leases, name, &prefix.addr,
+							    HOSTS_TTL_S, NULL, sl_monotonic_ms()));
 	}
 }
 

@@ -70,9 +70,11 @@ static int resume(struct sl_egress *egress, const struct known *known)
 	/* Of an address that is none of the pool's, or was another name's meanwhile. */
 	if (rc == -EINVAL || rc == -EEXIST)
 		return 0;
-	if (!rc && sl_leases_add(egress->leases, name.text, &known->addr, RESUMED_TTL_S,
-				 anybody ? NULL : &known->client, sl_monotonic_ms()))
-		atomic_fetch_add(&egress->unleased, 1);
+	if (!rc)
+		sl_egress_count_lease(egress,
+				      sl_leases_add(egress->leases, name.text, &known->addr,
+						    RESUMED_TTL_S, anybody ? NULL : &known->client,
+						    sl_monotonic_ms()));
 	return rc;
 }
 

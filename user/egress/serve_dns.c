@@ -204,8 +204,7 @@ static int lease(void *arg, const char *name, const struct sl_addr *addr, uint32
 	if (!rc && !sl_naming_intern(egress->naming, name, 0, &id))
 		(void)sl_naming_put(egress->naming, &process, addr->be, id);
 	pthread_mutex_unlock(&egress->lock);
-	if (rc)
-		atomic_fetch_add(&egress->unleased, 1);
+	sl_egress_count_lease(egress, rc);
 	return rc;
 }
 
@@ -218,8 +217,7 @@ static int synthetic(void *arg, const char *name, int family, struct sl_addr *ad
 	pthread_mutex_lock(&egress->lock);
 	rc = sl_pool_address(egress->pool, name, family, addr);
 	pthread_mutex_unlock(&egress->lock);
-	if (rc)
-		atomic_fetch_add(&egress->unleased, 1);
+	sl_egress_count_lease(egress, rc);
 	return rc;
 }
 

@@ -235,17 +235,22 @@ void sl_run_agent_egress(struct sl_run_agent *a, struct sl_egress_stats *out)
 {
 	const struct sl_runtime_session *session;
 	struct json_object *json, *egress, *value;
+	const struct {
+		const char *name;
+		uint64_t *count;
+	} told[] = { { "unleased", &out->unleased },
+		     { "crowded", &out->crowded },
+		     { "limited", &out->limited },
+		     { "lost", &out->lost },
+		     { "strangers", &out->strangers } };
 
 	if (!is_there(a) || sl_runtime_show(a->rt, &session))
 		return;
 	json = json_tokener_parse(session->json);
-	if (json_object_object_get_ex(json, "egress", &egress)) {
-		if (json_object_object_get_ex(egress, "unleased", &value))
-			out->unleased = json_object_get_uint64(value);
-		if (json_object_object_get_ex(egress, "limited", &value))
-			out->limited = json_object_get_uint64(value);
-		if (json_object_object_get_ex(egress, "strangers", &value))
-			out->strangers = json_object_get_uint64(value);
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++) {
+		if (json_object_object_get_ex(json, "egress", &egress) &&
+		    json_object_object_get_ex(egress, told[i].name, &value))
+			*told[i].count = json_object_get_uint64(value);
 	}
 	json_object_put(json);
 }

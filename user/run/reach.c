@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/sockaddr.h"
+#include "dns/lease.h"
 #include "guard/dns.h"
 #include "kernel/netns.h"
 #include "kernel/proxy.h"
@@ -292,13 +293,22 @@ void sl_reach_stats(const struct sl_reach *reach, struct sl_egress_stats *out)
 void sl_reach_tell(const struct sl_egress_stats *stats)
 {
 	if (stats->unleased)
-		sl_log_warning("%llu answers of policy DNS were withheld: too many names or "
-			       "addresses at a time",
+		sl_log_warning("%llu answers of policy DNS were withheld: its table of names and "
+			       "addresses was full, and is until their TTLs end",
 			       (unsigned long long)stats->unleased);
+	if (stats->crowded)
+		sl_log_warning("%llu answers of policy DNS were withheld: of names that a wildcard "
+			       "stands for, an address has %d at a time; what the policy names in "
+			       "full, and any name with --net relay, always has room",
+			       (unsigned long long)stats->crowded, SL_LEASE_NAMES);
 	if (stats->limited)
 		sl_log_warning("%llu questions to policy DNS were refused: too many waited at a "
 			       "time",
 			       (unsigned long long)stats->limited);
+	if (stats->lost)
+		sl_log_warning("%llu questions to policy DNS got no answer: they came faster than "
+			       "it reads them",
+			       (unsigned long long)stats->lost);
 	if (stats->strangers)
 		sl_log_notice("%llu queries or connections came from nobody known, and got nothing",
 			      (unsigned long long)stats->strangers);
