@@ -150,7 +150,8 @@ void reach_up(void)
 	cr_assert_eq(unshare(CLONE_NEWNET | CLONE_NEWNS), 0, "%s", strerror(errno));
 	cr_assert_eq(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	cr_assert_eq(mount("reach", REACH_DIR, "tmpfs", 0, "mode=0755"), 0, "%s", strerror(errno));
-	over("hosts", "/etc/hosts", "127.0.0.1 localhost\n192.0.2.11 hosted.reach.test\n");
+	over("hosts", "/etc/hosts",
+	     "127.0.0.1 localhost here.reach.test\n192.0.2.11 hosted.reach.test\n");
 	over("resolv.conf", "/etc/resolv.conf",
 	     "nameserver 192.0.2.53\nsearch search.test\noptions ndots:5\n");
 	reach_file("names", names, 0644);

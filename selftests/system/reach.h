@@ -13,6 +13,7 @@
  *	two.reach.test			192.0.2.11	the bytes of a connection are counted
  *	six.reach.test			2001:db8::10	to its end, and the number sent back
  *	hosted.reach.test		192.0.2.11, in hosts(5) only
+ *	here.reach.test			127.0.0.1, there only
  *	app.search.test			192.0.2.10; search.test is searched, ndots is 5
  *	private.wild.test, p.bare.test	10.0.0.5
  *	own.reach.test			192.0.2.10

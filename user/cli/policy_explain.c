@@ -105,14 +105,6 @@ static int parse_name(struct sl_cli *cli, const char *to, struct question *quest
 	return 0;
 }
 
-/* RFC 6761, 6.3: resolvers answer these themselves. */
-static bool is_localhost(const char *name)
-{
-	const char *end = strrchr(name, '.');
-
-	return !strcmp(end ? end + 1 : name, "localhost");
-}
-
 static int parse_to(struct sl_cli *cli, const struct explain_options *options,
 		    struct question *question)
 {
@@ -128,7 +120,7 @@ static int parse_to(struct sl_cli *cli, const struct explain_options *options,
 	} else {
 		ret = parse_name(cli, options->to, question);
 	}
-	if (!ret && !options->address && question->assumed && is_localhost(question->name)) {
+	if (!ret && !options->address && question->assumed && sl_host_is_local(question->name)) {
 		question->query.addr = loopback;
 		question->query.name_count = 0;
 		question->assumed = false;

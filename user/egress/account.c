@@ -35,6 +35,9 @@ static void fill(struct sl_relayed *relayed, struct sl_passage *passage)
 	(void)sl_sock_more_read(egress->set, &passage->client, &relayed->more);
 	fill_end(&relayed->more.original, &passage->addr, passage->port);
 	relayed->sock.flags |= SL_SOCK_MORE;
+	/* By that it would be called what its connection to the proxy is. */
+	if (passage->explicit)
+		relayed->sock.name = 0;
 	if (!passage->name[0])
 		return;
 	pthread_mutex_lock(&egress->lock);

@@ -47,7 +47,7 @@ static int sweep(struct sl_egress_loop *loop)
 	int64_t now = sl_monotonic_ms();
 
 	if (now >= loop->hosts_ms) {
-		sl_egress_lease_hosts(egress);
+		sl_egress_read_hosts(egress);
 		loop->hosts_ms = now + HOSTS_MS;
 	}
 	if (now >= loop->sweep_ms) {
@@ -258,8 +258,8 @@ static int copy_options(struct sl_egress *egress, const struct sl_egress_options
 		 options->device ? options->device : "");
 	read_search(egress, options->search);
 	if (options->hosts) {
-		egress->hosts = strdup(options->hosts);
-		if (!egress->hosts)
+		egress->hosts_path = strdup(options->hosts);
+		if (!egress->hosts_path)
 			return sl_err_sys(err, ENOMEM, "egress");
 	}
 	ns = ns < 0 ? open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)
@@ -387,7 +387,8 @@ void sl_egress_free(struct sl_egress **out)
 	sl_own_free(&egress->own);
 	sl_cleanup_fd(&egress->netns);
 	pthread_mutex_destroy(&egress->lock);
-	free(egress->hosts);
+	sl_array_free(&egress->hosts);
+	free(egress->hosts_path);
 	free(egress);
 }
 
@@ -406,7 +407,7 @@ int sl_egress_ready(struct sl_egress *egress, struct sl_apply *apply, __u32 poli
 	pthread_mutex_unlock(&egress->lock);
 	/* Before the first policy is in force, so that nobody finds it without. */
 	if (!rc)
-		sl_egress_lease_hosts(egress);
+		sl_egress_read_hosts(egress);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
  *	egress.c	making, threads, policies
  *	listen.c	sockets in the sandbox's namespace
  *	lease.c		leases into the guard
+ *	hosts.c		hosts(5)
  *	resume.c	leases that a process before this one has given
  *	serve_dns.c	operations of policy DNS
  *	serve_relay.c	operations of the relay
@@ -24,6 +25,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
+#include "base/array.h"
 #include "dns/lease.h"
 #include "dns/pool.h"
 #include "dns/server.h"
@@ -77,7 +79,7 @@ struct sl_egress {
 	unsigned int idle_ms;
 	char search[SL_EGRESS_SEARCH][SL_LEASE_NAME];
 	unsigned int search_count;
-	char *hosts;
+	char *hosts_path; /* NULL: none is read */
 
 	struct sl_steer *steer;
 	int listeners[SL_STEER_MAX]; /* relay: by enum sl_steer_which */
@@ -87,7 +89,8 @@ struct sl_egress {
 	pthread_mutex_t lock;
 	struct sl_egress_policy now, next;
 	struct sl_leases *leases;
-	struct sl_pool *pool; /* relay only */
+	struct sl_array hosts; /* hosts.c */
+	struct sl_pool *pool;  /* relay only */
 	struct sl_naming *naming;
 	struct sl_own *own; /* addresses of where it dials, or members do, and of the host */
 
@@ -112,13 +115,19 @@ extern const struct sl_leases_ops sl_egress_lease_ops;
 enum sl_addr_kind sl_egress_kind(struct sl_egress *egress, const struct sl_addr *addr);
 /* All leases, under a policy; `lock` is held. */
 int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err);
-/* What the hosts file says of names that a rule has. */
-void sl_egress_lease_hosts(struct sl_egress *egress);
 /* Counts what found no room, by why; 0 is no error. */
 void sl_egress_count_lease(struct sl_egress *egress, int rc);
 /* The name of an address (SL_LEASE_NAME): the one that the client asked for. False: none. */
 bool sl_egress_name(struct sl_egress *egress, const struct sl_addr *addr,
 		    const struct sl_lease_client *client, char *name);
+
+/* --- hosts.c --- */
+
+/* Reads it, and leases what it says of names that a rule has. Any thread. */
+void sl_egress_read_hosts(struct sl_egress *egress);
+/* The addresses that it has for such a name, as of then; how many. Any thread. */
+size_t sl_egress_hosts(struct sl_egress *egress, const char *name, struct sl_addr *addresses,
+		       size_t max);
 
 /* --- resume.c --- */
 

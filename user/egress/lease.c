@@ -11,11 +11,6 @@
 #include "base/log.h"
 #include "egress/egress_private.h"
 
-/* Of a hosts(5) file: longer ones are read as far as that. */
-#define HOSTS_MAX (1 << 20)
-/* Until it is read again, and a little. */
-#define HOSTS_TTL_S 120
-
 enum sl_addr_kind sl_egress_kind(struct sl_egress *egress, const struct sl_addr *addr)
 {
 	return sl_own_has(egress->own, addr->be) ? SL_ADDR_OWN : SL_ADDR_REAL;
@@ -141,53 +136,6 @@ void sl_egress_count_lease(struct sl_egress *egress, int rc)
 {
 	if (rc)
 		atomic_fetch_add(rc == -EDQUOT ? &egress->crowded : &egress->unleased, 1);
-}
-
-/* --- hosts(5) --- */
-
-static bool named(struct sl_egress *egress, const char *name)
-{
-	const struct sl_egress_policy *policy = egress->next.apply ? &egress->next : &egress->now;
-	bool found;
-
-	if (!policy->apply)
-		return false;
-	found = sl_compiled_host(sl_apply_lock(policy->apply), name);
-	sl_apply_unlock(policy->apply);
-	return found;
-}
-
-static void host_line(struct sl_egress *egress, char *line)
-{
-	char name[SL_LEASE_NAME], *word, *rest = line;
-	struct sl_prefix prefix;
-
-	line[strcspn(line, "#\n")] = '\0';
-	word = strsep(&rest, " \t");
-	if (!word || sl_prefix_parse(word, &prefix) || prefix.len != 128)
-		return;
-	while ((word = strsep(&rest, " \t"))) {
-		if (!*word || sl_host_normal(name, word, NULL) || !named(egress, name))
-			continue;
-		sl_egress_count_lease(egress, sl_leases_add(egress->leases, name, &prefix.addr,
-							    HOSTS_TTL_S, NULL, sl_monotonic_ms()));
-	}
-}
-
-void sl_egress_lease_hosts(struct sl_egress *egress)
-{
-	FILE *file = egress->hosts ? fopen(egress->hosts, "re") : NULL;
-	char line[1024];
-	size_t size = 0;
-
-	pthread_mutex_lock(&egress->lock);
-	while (file && size < HOSTS_MAX && fgets(line, sizeof(line), file)) {
-		size += strlen(line);
-		host_line(egress, line);
-	}
-	pthread_mutex_unlock(&egress->lock);
-	if (file)
-		fclose(file);
 }
 
 bool sl_egress_name(struct sl_egress *egress, const struct sl_addr *addr,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sockaddr.h"
 #include "egress/unreachable.h"
@@ -80,7 +81,7 @@ static void hint_decision(char *dst, size_t size, const struct sl_egress *egress
 
 	snprintf(command, sizeof(command), "decision list --sandbox %u", egress->sandbox);
 	sl_set_command(line, sizeof(line), sl_set_dir(egress->set), command);
-	snprintf(dst, size, "the decision is in `%s`", line);
+	snprintf(dst, size, "who runs the sandbox is told what to add, also by `%s`", line);
 }
 
 static void refuse_with(struct sl_passage *passage, enum sl_relay_refusal refusal,
@@ -250,6 +251,8 @@ static bool name_may_be_asked(struct sl_passage *passage)
 
 void sl_passage_go(struct sl_passage *passage)
 {
+	struct sl_addr addresses[SL_RELAY_ADDRESSES_MAX];
+	size_t count;
 	int rc;
 
 	if (passage->has_addr) {
@@ -260,12 +263,31 @@ void sl_passage_go(struct sl_passage *passage)
 		sl_passage_refuse(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_ENDPOINT));
 		return;
 	}
+	count = sl_egress_hosts(passage->loop->egress, passage->name, addresses,
+				ARRAY_SIZE(addresses));
+	if (count) {
+		decide(passage, addresses, count);
+		return;
+	}
 	rc = sl_resolver_addresses(passage->loop->resolver, passage->name, resolved, passage,
 				   &passage->request);
 	if (rc == -EINVAL)
 		unresolved(passage, ENOENT);
 	else if (rc)
 		sl_passage_refuse(passage, SL_RELAY_BUSY, NULL);
+}
+
+void sl_passage_refuse_odd(struct sl_passage *passage, const char *host)
+{
+	const struct verdict verdict = {
+		.decision = { SL_VERDICT_DENY, SL_REASON_ENDPOINT, SL_RULE_NONE },
+		.policy_id = sl_egress_policy(passage->loop->egress),
+	};
+
+	snprintf(passage->name, sizeof(passage->name), "%s", host);
+	tell(passage, &(struct sl_addr){ { 0 } }, &verdict);
+	refuse_with(passage, SL_RELAY_DENIED, sl_reason_name(SL_REASON_ENDPOINT),
+		    "neither a name nor an address as a.b.c.d or IPv6: no rule can have it");
 }
 
 bool sl_passage_may_stay(struct sl_passage *passage)

@@ -30,6 +30,8 @@ struct sl_passage {
 
 /* Takes it on its way; what it is for is filled in. */
 void sl_passage_go(struct sl_passage *passage);
+/* It asked for `host`, which is neither a name nor an address. */
+void sl_passage_refuse_odd(struct sl_passage *passage, const char *host);
 /* Whether the policy in force still lets it be; told if not. */
 bool sl_passage_may_stay(struct sl_passage *passage);
 void sl_passage_free(struct sl_passage *passage);

@@ -27,7 +27,15 @@ static bool take_host(struct sl_passage *passage, const char *host)
 		passage->addr = prefix.addr;
 		return true;
 	}
-	return !sl_host_normal(passage->name, host, NULL);
+	if (sl_host_normal(passage->name, host, NULL)) {
+		passage->name[0] = '\0';
+		return false;
+	}
+	if (sl_host_is_local(passage->name)) {
+		passage->addr = (struct sl_addr){ { 0, 0, SL_BE32(0xffff), SL_BE32(0x7f000001) } };
+		passage->name[0] = '\0';
+	}
+	return true;
 }
 
 static bool take_original(struct sl_passage *passage, const struct sockaddr_storage *original)
@@ -120,6 +128,9 @@ static void set_off(struct sl_passage *passage, const struct sl_relay_ask *ask)
 {
 	if (take_destination(passage, ask))
 		sl_passage_go(passage);
+	else if (ask->host && !passage->name[0] &&
+		 !sl_pool_has(passage->loop->egress->pool, &passage->addr))
+		sl_passage_refuse_odd(passage, ask->host);
 	else
 		unmapped(passage);
 }

@@ -78,6 +78,13 @@ bool sl_addr_is_v4(const struct sl_addr *addr)
 	return sl_be_is_v4(addr->be);
 }
 
+bool sl_addr_is_loopback(const struct sl_addr *addr)
+{
+	if (sl_addr_is_v4(addr))
+		return (addr->be[3] & SL_BE32(0xff000000)) == SL_BE32(0x7f000000);
+	return !addr->be[0] && !addr->be[1] && !addr->be[2] && addr->be[3] == SL_BE32(1);
+}
+
 static bool has_bits(const struct sl_prefix *prefix, const struct sl_addr *addr)
 {
 	for (unsigned int i = 0; i < 4; i++) {

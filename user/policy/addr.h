@@ -43,6 +43,7 @@ int sl_prefix_parse(const char *text, struct sl_prefix *out);
 const char *sl_prefix_format(char *dst, size_t size, const struct sl_prefix *prefix);
 
 bool sl_addr_is_v4(const struct sl_addr *addr);
+bool sl_addr_is_loopback(const struct sl_addr *addr); /* 127.0.0.0/8, ::1 */
 
 /* IPv4 and IPv6 never contain one another: ::/0 has no IPv4 address. */
 bool sl_prefix_has(const struct sl_prefix *prefix, const struct sl_addr *addr);

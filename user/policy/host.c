@@ -81,6 +81,13 @@ int sl_host_normal(char *dst, const char *text, struct sl_err *err)
 	return 0;
 }
 
+bool sl_host_is_local(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return !strcmp(end ? end + 1 : name, "localhost");
+}
+
 static size_t wildcard_len(const char *pattern)
 {
 	size_t stars = strspn(pattern, "*");

@@ -267,7 +267,7 @@ static int take_host(struct sl_loader *loader, const struct sl_yaml_node *node,
 	char name[SL_HOST_MAX + 1];
 	struct sl_prefix prefix;
 	struct sl_err bare = { 0 };
-	const char *text = NULL, *end;
+	const char *text = NULL;
 	int ret = sl_load_text(loader, node, "host", &text);
 
 	if (ret)
@@ -283,8 +283,7 @@ static int take_host(struct sl_loader *loader, const struct sl_yaml_node *node,
 		sl_err_prefix(&bare, "host");
 		return sl_yaml_locate(&loader->source, node->at, text, &bare);
 	}
-	end = strrchr(name, '.');
-	if (!strcmp(end ? end + 1 : name, "localhost")) {
+	if (sl_host_is_local(name)) {
 		ret = sl_load_note(loader, SL_NOTE_WARNING, node->at,
 				   "'%s' is loopback, which is "
 				   "reserved: the rule can't match",

@@ -52,6 +52,12 @@ bool sl_path_fits(const char *pattern);
 int sl_host_normal(char *dst, const char *text, struct sl_err *err);
 int sl_host_pattern_normal(char *dst, const char *text, struct sl_err *err);
 
+/*
+ * Of a name in normal form: "localhost" or what is below it, which is loopback without being
+ * asked for (RFC 6761, 6.3).
+ */
+bool sl_host_is_local(const char *name);
+
 bool sl_host_is_wild(const char *pattern);
 
 /* Both in normal form. A wildcard never matches the name behind it. */

@@ -71,7 +71,7 @@ static bool add_host(struct text *text, const struct sl_advice *advice)
 {
 	char host[SL_HOST_MAX + 1];
 
-	if (!advice->name || sl_host_normal(host, advice->name, NULL))
+	if (!advice->name || sl_host_normal(host, advice->name, NULL) || sl_host_is_local(host))
 		return false;
 	add(text, "endpoints: [{host: %s, port: %u", host,
 	    asks_name(advice) ? LIKELY_PORT : ntohs(advice->remote.port_be));
