@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What a relay's clients asked for, and why something was not to be had: told to both sides. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -155,11 +156,47 @@ Test(reach_causes, unreachable)
 	cr_expect_not_null(strstr(cli.out, "\"hint\":\"there is no such name\"}"), "%s", cli.out);
 	expect_unreachable("one.reach.test", "ECONNREFUSED", "refused", "192.0.2.10");
 	expect_unreachable("none.wild.test", "ENOENT", "failed", "::");
-	cr_expect_not_null(strstr(cli.err, "sluice: 4 connections could not be made\n"), "%s",
-			   cli.err);
+	cr_expect_not_null(strstr(cli.err, "sluice: 4 connections or look-ups could not be made\n"),
+			   "%s", cli.err);
 	expect_row(cli.err, "one.reach.test (192.0.2.10:8081)", "ECONNREFUSED",
 		   "Connection refused", 3);
 	expect_row(cli.err, "none.wild.test:8080", "ENOENT", "there is no such name", 1);
+	cli_free(&cli);
+}
+
+/* Programs without a proxy say nothing of why a name has no address: here it is told. */
+static void expect_failed_look_up(enum reach_net net)
+{
+	struct cli cli;
+
+	reach_policy(rules);
+	reach_run(&cli, net, "curl -4 -sS -m 20 http://none.wild.test:8080/\n");
+	expect_unreachable("none.wild.test", "ENOENT", "failed", "");
+	expect_row(cli.err, "none.wild.test", "ENOENT", "there is no such name", 1);
+	cli_free(&cli);
+}
+
+Test(reach_causes, failed_look_up)
+{
+	expect_failed_look_up(REACH_RELAY);
+}
+
+Test(reach_causes, failed_look_up_direct)
+{
+	expect_failed_look_up(REACH_DIRECT);
+}
+
+/* No server answers: each question is told, by whoever asked it. */
+Test(reach_causes, no_server_answers)
+{
+	struct cli cli;
+
+	reach_policy(rules);
+	cr_assert_eq(kill(reach_dns_pid(), SIGSTOP), 0);
+	reach_run(&cli, REACH_RELAY, "curl -4 -sS -m 30 http://one.reach.test:8080/\n");
+	cr_assert_eq(kill(reach_dns_pid(), SIGCONT), 0);
+	expect_unreachable("one.reach.test", "ETIMEDOUT", "timed-out", "");
+	cr_expect_not_null(strstr(cli.err, "no DNS server answered"), "%s", cli.err);
 	cli_free(&cli);
 }
 

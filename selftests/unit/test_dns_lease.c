@@ -288,11 +288,35 @@ Test(dns_lease, exact_names_have_a_part_of_the_table)
 	world.alive[0] = 1;
 	for (int i = 0; i < 7; i++) {
 		snprintf(addr, sizeof(addr), "192.0.2.%d", i);
-		cr_expect_eq(add(leases, "n.test", addr, 1, 1, 0), 0);
+		cr_expect_eq(add(leases, "n.test", addr, 1, i < 4 ? 1 : 2, 0), 0);
 	}
-	cr_expect_eq(add(leases, "n.test", "192.0.2.7", 1, 1, 0), -ENOSPC);
+	cr_expect_eq(add(leases, "n.test", "192.0.2.7", 1, 3, 0), -ENOSPC);
 	cr_expect_eq(add(leases, "n.exact", "192.0.2.7", 1, 1, 0), 0);
 	cr_expect_eq(add(leases, "n.exact", "192.0.2.8", 1, 1, 0), -ENOSPC);
+	sl_leases_free(&leases);
+}
+
+/* Three quarters of what is not exact names', and again when its own have ended. */
+Test(dns_lease, a_client_leaves_a_part_to_others)
+{
+	struct sl_leases *leases = leases_new(64);
+	char addr[32];
+	int taken = 0, more = 0;
+
+	world.alive[0] = 1;
+	world.alive[1] = 2;
+	do
+		snprintf(addr, sizeof(addr), "192.0.2.%d", taken);
+	while (!add(leases, "n.test", addr, 1, 1, 0) && ++taken < 100);
+	cr_expect_eq(taken, 42);
+	do
+		snprintf(addr, sizeof(addr), "192.0.3.%d", more);
+	while (!add(leases, "n.test", addr, 1, 2, 0) && ++more < 100);
+	cr_expect_geq(more, 10);
+	cr_expect_eq(add(leases, "n.test", "192.0.4.1", 1, 1, 0), -ENOSPC);
+	cr_expect_eq(add(leases, "n.test", "192.0.4.1", 1, 3, 0), 0, "the others are not out");
+	world.alive[0] = 2;
+	cr_expect_eq(add(leases, "n.test", "192.0.4.2", 1, 1, 5 * SECOND), 0);
 	sl_leases_free(&leases);
 }
 

@@ -8,6 +8,15 @@
 #include "base/cleanup.h"
 #include "dns/lease_private.h"
 
+/* A full table is not swept for each name that finds no room. */
+#define SWEEP_MS 250
+
+/*
+ * How many names that are not exact a process may have for each that is free: alone three
+ * quarters of all, and the next one as much of the rest.
+ */
+#define SHARE 3
+
 int sl_leases_new(struct sl_leases **out, const struct sl_leases_options *options)
 {
 	struct sl_leases *leases = calloc(1, sizeof(*leases));
@@ -17,10 +26,13 @@ int sl_leases_new(struct sl_leases **out, const struct sl_leases_options *option
 		return -ENOMEM;
 	ret = sl_htab_new(&leases->by_addr, sizeof(struct sl_addr),
 			  sizeof(struct sl_lease_holder *));
+	ret = ret ?: sl_htab_new(&leases->makers, sizeof(struct sl_lease_client), sizeof(size_t));
 	if (ret) {
+		sl_htab_free(&leases->by_addr);
 		free(leases);
 		return ret;
 	}
+	leases->swept_ms = -SWEEP_MS;
 	leases->options = *options;
 	if (!leases->options.max)
 		leases->options.max = SL_LEASES;
@@ -45,6 +57,7 @@ void sl_leases_free(struct sl_leases **leases)
 		free(holder);
 	}
 	sl_htab_free(&(*leases)->by_addr);
+	sl_htab_free(&(*leases)->makers);
 	free(*leases);
 	*leases = NULL;
 }
@@ -166,8 +179,26 @@ static void renew(struct sl_leases *leases, struct sl_lease_row *lease, int64_t 
 	TAILQ_INSERT_HEAD(&holder->leases, lease, of_holder);
 }
 
+void sl_leases_made_up(struct sl_leases *leases, const struct sl_lease_row *lease, int by)
+{
+	size_t *own;
+
+	if (lease->exact)
+		return;
+	lease->holder->made_up += (size_t)by;
+	if (!lease->maker.tgid)
+		return;
+	/* Without memory it is not counted, up or down. */
+	own = by > 0 ? sl_htab_add(leases->makers, &lease->maker, NULL)
+		     : sl_htab_get(leases->makers, &lease->maker);
+	if (own && (by > 0 || *own))
+		*own += (size_t)by;
+	if (own && !*own)
+		sl_htab_del(leases->makers, &lease->maker);
+}
+
 static int add_lease(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
-		     bool exact, struct sl_lease_row **out)
+		     bool exact, const struct sl_lease_client *client, struct sl_lease_row **out)
 {
 	size_t len = strlen(name) + 1;
 	struct sl_lease_holder *holder = get_holder(leases, addr);
@@ -182,6 +213,10 @@ static int add_lease(struct sl_leases *leases, const char *name, const struct sl
 	memcpy(lease->name, name, len);
 	lease->exact = exact;
 	lease->holder = holder;
+	if (client) {
+		lease->maker.tgid = client->tgid;
+		lease->maker.start_ns = client->start_ns;
+	}
 	TAILQ_INSERT_HEAD(&holder->leases, lease, of_holder);
 	ret = sl_leases_changed(leases, holder);
 	if (ret) {
@@ -189,7 +224,7 @@ static int add_lease(struct sl_leases *leases, const char *name, const struct sl
 		goto out;
 	}
 	holder->count++;
-	holder->made_up += !exact;
+	sl_leases_made_up(leases, lease, 1);
 	leases->live++;
 	*out = lease;
 	return 0;
@@ -206,34 +241,51 @@ static bool is_exact(const struct sl_leases *leases, const char *name)
 	return options->ops->exact && options->ops->exact(options->arg, name);
 }
 
+static bool has_share(const struct sl_leases *leases, const struct sl_lease_client *client,
+		      size_t left)
+{
+	struct sl_lease_client key; /* without stray bytes */
+	const size_t *own;
+
+	if (!client || !client->tgid)
+		return true;
+	memset(&key, 0, sizeof(key));
+	key.tgid = client->tgid;
+	key.start_ns = client->start_ns;
+	own = sl_htab_get(leases->makers, &key);
+	return !own || *own < SHARE * left;
+}
+
 /* Whether there is room for one more name, in all and of the address, which may have none. */
 static bool has_room(const struct sl_leases *leases, const struct sl_lease_holder *holder,
-		     bool exact)
+		     bool exact, const struct sl_lease_client *client)
 {
-	size_t max = leases->options.max;
+	size_t max = leases->options.max, made_up = max - max / 8;
 
 	if (exact)
 		return leases->live < max;
-	return leases->live < max - max / 8 && (!holder || holder->made_up < SL_LEASE_NAMES);
+	return leases->live < made_up && (!holder || holder->made_up < SL_LEASE_NAMES) &&
+	       has_share(leases, client, made_up - leases->live);
 }
 
 /* The same, once what may go is gone: -EDQUOT when the address has too many, else -ENOSPC. */
 static int make_room(struct sl_leases *leases, const struct sl_addr *addr, bool exact,
-		     int64_t now_ms)
+		     const struct sl_lease_client *client, int64_t now_ms)
 {
 	struct sl_lease_holder *holder = find_holder(leases, addr);
 
-	if (has_room(leases, holder, exact))
+	if (has_room(leases, holder, exact, client))
 		return 0;
-	sl_leases_sweep(leases, now_ms);
+	if (now_ms - leases->swept_ms >= SWEEP_MS)
+		sl_leases_sweep(leases, now_ms);
 	holder = find_holder(leases, addr);
-	if (has_room(leases, holder, exact))
+	if (has_room(leases, holder, exact, client))
 		return 0;
 	if (exact || !holder || holder->made_up < SL_LEASE_NAMES)
 		return -ENOSPC;
 	if (!sl_leases_give_up(leases, holder, now_ms))
 		return -EDQUOT;
-	return has_room(leases, holder, exact) ? 0 : -ENOSPC;
+	return has_room(leases, holder, exact, client) ? 0 : -ENOSPC;
 }
 
 int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_addr *addr,
@@ -251,8 +303,8 @@ int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_ad
 		expires_ms = now_ms + SL_LEASE_MIN_MS;
 	exact = is_exact(leases, name);
 	if (!lease) {
-		ret = make_room(leases, addr, exact, now_ms);
-		ret = ret ?: add_lease(leases, name, addr, exact, &lease);
+		ret = make_room(leases, addr, exact, client, now_ms);
+		ret = ret ?: add_lease(leases, name, addr, exact, client, &lease);
 		if (ret) {
 			leases->counts[SL_LEASES_COUNT_FULL] += ret == -ENOSPC || ret == -EDQUOT;
 			return ret;
@@ -260,8 +312,9 @@ int sl_leases_add(struct sl_leases *leases, const char *name, const struct sl_ad
 		leases->counts[SL_LEASES_COUNT_ADDED]++;
 	} else {
 		leases->counts[SL_LEASES_COUNT_RENEWED]++;
-		holder->made_up = holder->made_up + lease->exact - exact;
+		sl_leases_made_up(leases, lease, -1);
 		lease->exact = exact;
+		sl_leases_made_up(leases, lease, 1);
 	}
 	renew(leases, lease, expires_ms, client);
 	return 0;

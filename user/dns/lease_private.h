@@ -19,7 +19,8 @@ struct sl_lease_row {
 	int64_t expires_ms;
 	uint64_t asked;
 	unsigned int user_count;
-	bool exact;  /* as ops->exact() said last */
+	struct sl_lease_client maker; /* who asked for it first; zero: nobody known */
+	bool exact;                   /* as ops->exact() said last */
 	bool ending; /* found by a sweep that runs: past its TTL, and no client lives */
 	struct sl_lease_user users[SL_LEASE_CLIENTS];
 	char name[];
@@ -39,10 +40,15 @@ struct sl_leases {
 	struct sl_leases_options options;
 	struct sl_htab *by_addr; /* struct sl_addr -> struct sl_lease_holder * */
 	TAILQ_HEAD(, sl_lease_holder) holders;
+	struct sl_htab *makers; /* struct sl_lease_client -> size_t: its leases that are not exact */
 	size_t live;
+	int64_t swept_ms;
 	uint64_t asked; /* counts all that was added or renewed */
 	uint64_t counts[SL_LEASES_COUNT_MAX];
 };
+
+/* One more (1) or less (-1) of the address and of who made it, if it is not exact. */
+void sl_leases_made_up(struct sl_leases *leases, const struct sl_lease_row *lease, int by);
 
 /* Tells the names that an address has now. */
 int sl_leases_changed(struct sl_leases *leases, struct sl_lease_holder *holder);

@@ -96,7 +96,7 @@ static void end_leases(struct sl_leases *leases, struct sl_lease_holder *holder)
 			continue;
 		TAILQ_REMOVE(&holder->leases, lease, of_holder);
 		holder->count--;
-		holder->made_up -= !lease->exact;
+		sl_leases_made_up(leases, lease, -1);
 		free(lease);
 		leases->live--;
 		leases->counts[SL_LEASES_COUNT_ENDED]++;
@@ -122,9 +122,9 @@ bool sl_leases_give_up(struct sl_leases *leases, struct sl_lease_holder *holder,
 	if (holder->in_use)
 		return false;
 	TAILQ_REMOVE(&holder->leases, first, of_holder);
+	sl_leases_made_up(leases, first, -1);
 	free(first);
 	holder->count--;
-	holder->made_up--;
 	leases->live--;
 	leases->counts[SL_LEASES_COUNT_GIVEN_UP]++;
 	holder->untold = true;
@@ -156,6 +156,7 @@ int sl_leases_sweep(struct sl_leases *leases, int64_t now_ms)
 	struct sl_lease_holder *holder, *next;
 	bool ending;
 
+	leases->swept_ms = now_ms;
 	sl_htab_new(&sweep.known, sizeof(struct sl_lease_client), sizeof(bool));
 	ending = mark_ending(&sweep, now_ms);
 	sl_htab_free(&sweep.known);

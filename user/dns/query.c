@@ -52,6 +52,18 @@ void sl_query_drop(struct sl_query *query)
 	free(query);
 }
 
+/* As sl_resolver_addresses() has it. */
+static int error_of(const struct sl_query *query, enum sl_dns_outcome outcome, unsigned int rcode)
+{
+	if (query->question.type != LDNS_RR_TYPE_A && query->question.type != LDNS_RR_TYPE_AAAA)
+		return 0;
+	if (outcome == SL_DNS_UPSTREAM)
+		return query->reply.ede == SL_EDE_NO_UPSTREAM ? ETIMEDOUT : EIO;
+	if (outcome == SL_DNS_UNSOUND)
+		return EIO;
+	return outcome == SL_DNS_ANSWERED && rcode == LDNS_RCODE_NXDOMAIN ? ENOENT : 0;
+}
+
 static void tell(struct sl_query *query, enum sl_dns_outcome outcome, unsigned int rcode)
 {
 	const struct sl_dns_options *options = &query->dns->options;
@@ -71,6 +83,7 @@ static void tell(struct sl_query *query, enum sl_dns_outcome outcome, unsigned i
 				    .source = &query->source,
 				    .who = &query->who,
 				    .upstream = query->upstream,
+				    .error = error_of(query, outcome, rcode),
 				    .addresses = query->addresses,
 				    .removed = query->removed,
 				    .left_out = query->left_out,

@@ -22,6 +22,16 @@ static void fill_end(struct sl_endpoint *end, const struct sl_addr *addr, uint16
 	memcpy(end->addr_be, addr->be, sizeof(end->addr_be));
 }
 
+static void name_client(struct sl_egress *egress, struct sl_relayed *relayed, const char *name,
+			bool named)
+{
+	pthread_mutex_lock(&egress->lock);
+	/* What a workload made up is kept apart from what rules have. */
+	(void)sl_naming_intern(egress->naming, name, named ? 0 : SL_NAME_DENIED,
+			       &relayed->sock.name);
+	pthread_mutex_unlock(&egress->lock);
+}
+
 /* The client's record, with what it has asked for and by which name. */
 static void fill(struct sl_relayed *relayed, struct sl_passage *passage)
 {
@@ -40,11 +50,7 @@ static void fill(struct sl_relayed *relayed, struct sl_passage *passage)
 		relayed->sock.name = 0;
 	if (!passage->name[0])
 		return;
-	pthread_mutex_lock(&egress->lock);
-	/* What a workload made up is kept apart from what rules have. */
-	(void)sl_naming_intern(egress->naming, passage->name, passage->named ? 0 : SL_NAME_DENIED,
-			       &relayed->sock.name);
-	pthread_mutex_unlock(&egress->lock);
+	name_client(egress, relayed, passage->name, passage->named);
 }
 
 void sl_passage_asked(struct sl_passage *passage)
@@ -59,6 +65,18 @@ void sl_passage_asked(struct sl_passage *passage)
 	account(passage->loop->egress, &relayed);
 }
 
+static void unreachable(struct sl_egress *egress, struct sl_relayed *relayed, int code)
+{
+	relayed->kind = SL_EVENT_UNREACHABLE;
+	relayed->counter = SL_COUNTER_RELAY_UNREACHABLE;
+	relayed->sock.error = code;
+	/* As the socket would be, had it been connected there itself. */
+	relayed->sock.flags &= ~SL_SOCK_ESTABLISHED;
+	relayed->sock.flags |= SL_SOCK_RELEASED;
+	relayed->sock.state = TCP_CLOSE;
+	account(egress, relayed);
+}
+
 void sl_passage_unreachable(struct sl_passage *passage, const struct sl_addr *addr, uint16_t port,
 			    int code)
 {
@@ -67,14 +85,20 @@ void sl_passage_unreachable(struct sl_passage *passage, const struct sl_addr *ad
 
 	atomic_fetch_add(&egress->dial_failed, 1);
 	fill(&relayed, passage);
-	relayed.kind = SL_EVENT_UNREACHABLE;
-	relayed.counter = SL_COUNTER_RELAY_UNREACHABLE;
 	fill_end(&relayed.sock.remote, addr, port);
-	relayed.sock.error = code;
-	/* As the socket would be, had it been connected there itself. */
-	relayed.sock.flags &= ~SL_SOCK_ESTABLISHED;
-	relayed.sock.state = TCP_CLOSE;
-	account(egress, &relayed);
+	unreachable(egress, &relayed, code);
+}
+
+void sl_egress_unresolved(struct sl_egress *egress, const struct sl_sock *client, const char *name,
+			  bool named, int code)
+{
+	struct sl_relayed relayed = { .sock = *client, .sandbox = egress->sandbox };
+
+	/* Neither end is where it was to go: that is not known. */
+	relayed.sock.remote = (struct sl_endpoint){ 0 };
+	relayed.sock.flags &= ~SL_SOCK_MORE;
+	name_client(egress, &relayed, name, named);
+	unreachable(egress, &relayed, code);
 }
 
 void sl_egress_malformed(struct sl_egress *egress, enum sl_head_fault fault)

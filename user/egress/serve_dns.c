@@ -246,6 +246,20 @@ static void tell_withheld(struct sl_egress *egress, const struct sl_dns_asked *a
 	}
 }
 
+/* Programs say no more than that the name could not be resolved. */
+static void tell_failed(struct sl_egress *egress, const struct sl_dns_asked *asked)
+{
+	struct sl_sock client;
+	__u32 policy_id;
+
+	if (sl_sock_by_cookie(egress->set, asked->who->cookie, &client))
+		return;
+	sl_egress_unresolved(egress, &client, asked->name,
+			     policy_says(egress, asked->name, asked->type, &policy_id) ==
+				     SL_DNS_ASK,
+			     asked->error);
+}
+
 static void asked(void *arg, const struct sl_dns_asked *asked)
 {
 	char name[SL_ESCAPE_MAX(SL_LEASE_NAME)];
@@ -253,6 +267,8 @@ static void asked(void *arg, const struct sl_dns_asked *asked)
 
 	if (asked->outcome == SL_DNS_FILTERED)
 		tell_withheld(loop->egress, asked);
+	if (asked->error)
+		tell_failed(loop->egress, asked);
 	atomic_fetch_add(&loop->egress->queries, 1);
 	if (asked->outcome == SL_DNS_LIMITED)
 		atomic_fetch_add(&loop->egress->limited, 1);

@@ -173,8 +173,9 @@ static int print(struct totals *totals, FILE *file)
 	if (count > SL_UNREACHED_SHOWN)
 		totals->causes.count = SL_UNREACHED_SHOWN;
 	sl_output_init(&output, file);
-	fprintf(file, "\nsluice: %llu connection%s could not be made\n",
-		(unsigned long long)totals->connections, totals->connections == 1 ? "" : "s");
+	fprintf(file, "\nsluice: %llu connection%s or look-up%s could not be made\n",
+		(unsigned long long)totals->connections, totals->connections == 1 ? "" : "s",
+		totals->connections == 1 ? "" : "s");
 	if (count)
 		rc = sl_print_list(&output, row_fields, &totals->causes);
 	if (beyond)

@@ -152,6 +152,10 @@ static enum sl_view_state ended_state(const struct sl_sock *sock)
 	case EHOSTUNREACH:
 	case ENETUNREACH:
 		return SL_VIEW_UNREACHABLE;
+	case ENOENT:
+	case EIO:
+		/* Of a look-up. */
+		return SL_VIEW_FAILED;
 	}
 	if (!is_stream(sock) || !(sock->flags & SL_SOCK_CONNECTED) ||
 	    (sock->flags & SL_SOCK_ESTABLISHED))
