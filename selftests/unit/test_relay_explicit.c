@@ -159,7 +159,8 @@ Test(relay_explicit, bad_heads_are_answered)
 		enum sl_head_fault fault;
 	} rows[] = {
 		{ "nonsense\r\n\r\n", 400, SL_HEAD_REQUEST_LINE },
-		{ "\x16\x03\x01", 400, SL_HEAD_CONTROL_BYTE },
+		{ "\x16\x03\x01", 400, SL_HEAD_TLS },
+		{ "\x04\x01\x00\x50", 400, SL_HEAD_SOCKS4 },
 		{ "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 400, SL_HEAD_NOT_ABSOLUTE },
 		{ "CONNECT a:65536 HTTP/1.1\r\nHost: a\r\n\r\n", 400, SL_HEAD_PORT },
 		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, SL_HEAD_VERSION },

@@ -93,6 +93,10 @@ static int parse_name(struct sl_cli *cli, const char *to, struct question *quest
 		return no_destination(cli, to);
 	memcpy(text, to, (size_t)(colon - to));
 	text[colon - to] = '\0';
+	if (strchr(text, '*')) {
+		sl_err_set(&cli->err, EINVAL, "--to: '%s' is a pattern", text);
+		return sl_err_hint(&cli->err, "ask about one name that it stands for");
+	}
 	if (sl_host_normal(question->name, text, &bare)) {
 		sl_err_set(&cli->err, EINVAL, "--to: '%s': %s", text, bare.text);
 		return bare.hint[0] ? sl_err_hint(&cli->err, "%s", bare.hint) : -EINVAL;

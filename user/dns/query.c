@@ -52,10 +52,13 @@ void sl_query_drop(struct sl_query *query)
 	free(query);
 }
 
-/* As sl_resolver_addresses() has it. */
+/*
+ * As sl_resolver_addresses() has it. Of a question for A: who asks for AAAA asks for that too,
+ * and servers that have an A alone often answer the other one with an error.
+ */
 static int error_of(const struct sl_query *query, enum sl_dns_outcome outcome, unsigned int rcode)
 {
-	if (query->question.type != LDNS_RR_TYPE_A && query->question.type != LDNS_RR_TYPE_AAAA)
+	if (query->question.type != LDNS_RR_TYPE_A)
 		return 0;
 	if (outcome == SL_DNS_UPSTREAM)
 		return query->reply.ede == SL_EDE_NO_UPSTREAM ? ETIMEDOUT : EIO;

@@ -117,7 +117,7 @@ struct sl_dns_asked {
 	const struct sl_dns_source *source;
 	const struct sl_dns_who *who;
 	const char *upstream; /* "192.0.2.1:53"; NULL: not asked, or from the cache */
-	int error; /* errno, where no address is to be had: ENOENT, ETIMEDOUT, EIO; or 0 */
+	int error; /* errno of a question for A that has failed: ENOENT, ETIMEDOUT, EIO; or 0 */
 	unsigned int addresses; /* told */
 	unsigned int removed;   /* that ops->answer() refused; the first of these: */
 	const struct sl_addr *left_out;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/format.h"
@@ -40,7 +41,9 @@ static int no_set(const char *dir, int code, struct sl_err *err)
 	if (code != ENOENT) {
 		sl_err_sys(err, code, "can't open the set at '%s'", dir);
 		if (code == EACCES || code == EPERM)
-			sl_err_hint(err, "run as root (sudo): sets are for root only");
+			sl_err_hint(err, geteuid() ? "run as root (sudo): sets are for root only"
+						   : "not even root may in a sandbox, or in a "
+						     "container without CAP_BPF: ask outside");
 		return -code;
 	}
 	sl_err_set(err, ENOENT, "nothing is attached: there is no set at '%s'", dir);

@@ -16,6 +16,9 @@
 
 #define BUFFER_FIRST 1024
 #define SOCKS_VERSION 5
+/* First bytes of what is taken for this kind of proxy: of a TLS record (RFC 8446, 5.1), SOCKS4. */
+#define TLS_HANDSHAKE 22
+#define SOCKS4_VERSION 4
 
 struct sl_request {
 	char *data;
@@ -145,8 +148,13 @@ static void ask(struct sl_relay_stream *stream, enum sl_relay_way way)
 static int parse_http(struct sl_relay_stream *stream)
 {
 	struct sl_request *request = stream->request;
-	int ret = sl_http_parse(request->data, request->size, &request->http);
+	int ret;
 
+	if (request->data[0] == TLS_HANDSHAKE || request->data[0] == SOCKS4_VERSION) {
+		malformed(stream, request->data[0] == TLS_HANDSHAKE ? SL_HEAD_TLS : SL_HEAD_SOCKS4);
+		return 0;
+	}
+	ret = sl_http_parse(request->data, request->size, &request->http);
 	if (ret == -EAGAIN)
 		return ret;
 	if (ret) {

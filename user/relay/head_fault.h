@@ -15,6 +15,10 @@
 	X(LINE_LONG, 414, "line-too-long", "the first line has more than 16384 bytes")             \
 	X(HEAD_LONG, 431, "head-too-long", "the head has more than 16384 bytes")                   \
 	X(SLOW, 408, "slow", "the head did not come in time")                                      \
+	X(TLS, 400, "tls",                                                                         \
+	  "this is TLS: a proxy takes requests in the clear, http://, and "                        \
+	  "https:// by CONNECT")                                                                   \
+	X(SOCKS4, 400, "socks4", "this is SOCKS4: SOCKS5 is spoken here")                          \
 	X(REQUEST_LINE, 400, "request-line", "the first line is not METHOD TARGET HTTP/1.1")       \
 	X(METHOD, 400, "bad-method", "the method is no word of 32 letters at most")                \
 	X(VERSION, 505, "bad-version", "only HTTP/1.1 and HTTP/1.0 are spoken here")               \

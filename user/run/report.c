@@ -28,8 +28,8 @@ static void tell_bad_requests(const struct sl_counters *counted)
 	unsigned long long n = counted->n[SL_COUNTER_PROXY_BAD_REQUEST];
 
 	if (n)
-		sl_log_notice("%llu request%s to the proxy in the sandbox %s malformed; the answer "
-			      "to each says why",
+		sl_log_notice("%llu request%s to the proxy in the sandbox %s malformed, or not "
+			      "finished in time; the answer to each says why",
 			      n, n == 1 ? "" : "s", n == 1 ? "was" : "were");
 }
 

@@ -193,7 +193,8 @@ void sl_summary_add(const struct sl_view_event *event, void *arg)
 		return;
 	summary->sockets++;
 	/* Sockets that went nowhere, as resolvers open by the dozen, are only counted. */
-	if (sl_view_endpoint_empty(&sock->remote) && !sock->bytes_sent && !sock->bytes_received) {
+	if ((sl_view_endpoint_empty(&sock->remote) && !sock->bytes_sent && !sock->bytes_received) ||
+	    sock->flags & SL_VIEW_PROBE) {
 		summary->unused++;
 		return;
 	}
