@@ -15,9 +15,10 @@
  * 1. Bounded: SL_LEASES leases, SL_LEASE_CLIENTS clients of each. A full table sweeps once,
  *    then refuses (counted): nothing that lives is pushed out. Names that ops->exact() does
  *    not know, which clients make up, have SL_LEASE_NAMES places of one address and leave an
- *    eighth of all to the others; of the rest one client has three quarters at most. Where they are too many for an address that no socket uses,
- *    one past its TTL is given up, though its client lives: who asked first. A lease with more
- *    clients than it can remember keeps the latest; the others keep it by their sockets alone.
+ *    eighth of all to the others; of the rest one client has three quarters at most. Where
+ *    they are too many for an address that no socket uses, one past its TTL is given up,
+ *    though its client lives: who asked first. A lease with more clients than it can remember
+ *    keeps the latest; the others keep it by their sockets alone.
  * 2. `changed` is called whenever the set of names of an address has become another one, so the
  *    guard can be told the whole: adding is refused when it fails.
  * 3. The clock is the caller's: milliseconds that never go back.

@@ -141,7 +141,7 @@ extern const struct sl_relay_ops sl_egress_relay_ops;
 
 /* --- account.c --- */
 
-/* A look-up of policy DNS has failed, with this errno; `named`: a rule has the name. */
+/* A look-up of policy DNS has failed, with this errno; `named`: a rule has the very name. */
 void sl_egress_unresolved(struct sl_egress *egress, const struct sl_sock *client, const char *name,
 			  bool named, int code);
 /* What was sent to the explicit proxy was no request. */

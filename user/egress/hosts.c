@@ -19,9 +19,8 @@ struct entry {
 	struct sl_addr addr;
 };
 
-static bool named(struct sl_egress *egress, const char *name)
+static bool named_under(const struct sl_egress_policy *policy, const char *name)
 {
-	const struct sl_egress_policy *policy = egress->next.apply ? &egress->next : &egress->now;
 	bool found;
 
 	if (!policy->apply)
@@ -48,7 +47,8 @@ static void take_line(struct sl_egress *egress, char *line)
 	if (!word || sl_prefix_parse(word, &prefix) || prefix.len != 128)
 		return;
 	while ((word = strsep(&rest, " \t"))) {
-		if (!*word || sl_host_normal(name, word, NULL) || !named(egress, name))
+		if (!*word || sl_host_normal(name, word, NULL) ||
+		    (!named_under(&egress->now, name) && !named_under(&egress->next, name)))
 			continue;
 		if (is_met(egress, &prefix.addr))
 			sl_egress_count_lease(egress,

@@ -250,14 +250,15 @@ static void tell_withheld(struct sl_egress *egress, const struct sl_dns_asked *a
 static void tell_failed(struct sl_egress *egress, const struct sl_dns_asked *asked)
 {
 	struct sl_sock client;
-	__u32 policy_id;
+	bool exact;
 
 	if (sl_sock_by_cookie(egress->set, asked->who->cookie, &client))
 		return;
-	sl_egress_unresolved(egress, &client, asked->name,
-			     policy_says(egress, asked->name, asked->type, &policy_id) ==
-				     SL_DNS_ASK,
-			     asked->error);
+	/* What there is of a wildcard is made up by who asks. */
+	pthread_mutex_lock(&egress->lock);
+	exact = sl_egress_lease_ops.exact(egress, asked->name);
+	pthread_mutex_unlock(&egress->lock);
+	sl_egress_unresolved(egress, &client, asked->name, exact, asked->error);
 }
 
 static void asked(void *arg, const struct sl_dns_asked *asked)
