@@ -35,14 +35,15 @@ static __always_inline struct sl_sock *slot_find(__u64 cookie)
 	return slot && slot->cookie == cookie ? slot : NULL;
 }
 
-/* When its socket was closed; 0: never used; ~0: a live one has it. */
+/*
+ * When its socket was closed; 0: never used; ~0: a live one has it. A guess, which
+ * slot_take() makes sure of: of the record's cache lines it reads the first only.
+ */
 static __always_inline __u64 slot_closed(const struct sl_sock *slot)
 {
-	__u64 cookie = slot->cookie;
-
-	if (!cookie)
+	if (!slot->cookie)
 		return 0;
-	return cookie != SL_SOCK_BUSY && slot->flags & SL_SOCK_RELEASED ? slot->closed_ns : ~0ULL;
+	return slot->closed_ns ?: ~0ULL;
 }
 
 /* Of the slots that a new record may have: one never used, else what was closed first. */
