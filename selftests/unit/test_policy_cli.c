@@ -185,6 +185,7 @@ Test(policy_cli, explain_says_what_is_wrong_with_the_question)
 		{ "192.0.2.1:0", "no destination" },
 		{ "a!b:1", "no host name" },
 		{ "a:70000", "no destination" },
+		{ "*.example.org:443", "is a pattern" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

@@ -160,6 +160,26 @@ Test(summary, datagrams_that_came_are_inbound)
 	cr_expect(has_row(text, "udp out - - 1 7 B 5 B"), "%s", text);
 }
 
+/* As getaddrinfo() opens one for each address, to sort them. */
+Test(summary, sockets_that_were_only_connected_are_unused)
+{
+	_cleanup_free_ char *text = NULL;
+	struct sl_sock sock = world_sock();
+
+	sock.type = SOCK_DGRAM;
+	sock.protocol = IPPROTO_UDP;
+	sock.flags = SL_SOCK_CONNECTED | SL_SOCK_RELEASED;
+	sock.remote = world_endpoint("192.0.2.1:443");
+	sock.bytes_sent = sock.bytes_received = 0;
+	sock.closed_ns = 9000000000;
+	add_sock(&sock);
+	sock.bytes_sent = 4;
+	add_sock(&sock);
+	text = printed();
+	cr_expect(strstr(text, "sluice: 2 sockets, 1 of them unused\n"), "%s", text);
+	cr_expect(has_row(text, "udp out - 192.0.2.1:443 1 4 B"), "%s", text);
+}
+
 /* As a raw socket's, whose sends name their destination where no hook looks. */
 Test(summary, unknown_ends_are_dashes)
 {
