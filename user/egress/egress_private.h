@@ -115,6 +115,9 @@ extern const struct sl_leases_ops sl_egress_lease_ops;
 enum sl_addr_kind sl_egress_kind(struct sl_egress *egress, const struct sl_addr *addr);
 /* All leases, under a policy; `lock` is held. */
 int sl_egress_lease_all(struct sl_egress *egress, struct sl_err *err);
+/* Whether a policy in force, or about to be, has the name, as `has` says; `lock` is held. */
+typedef bool (*sl_egress_has_fn)(const struct sl_compiled *compiled, const char *name);
+bool sl_egress_has(const struct sl_egress *egress, const char *name, sl_egress_has_fn has);
 /* Counts what found no room, by why; 0 is no error. */
 void sl_egress_count_lease(struct sl_egress *egress, int rc);
 /* The name of an address (SL_LEASE_NAME): the one that the client asked for. False: none. */

@@ -19,17 +19,6 @@ struct entry {
 	struct sl_addr addr;
 };
 
-static bool named_under(const struct sl_egress_policy *policy, const char *name)
-{
-	bool found;
-
-	if (!policy->apply)
-		return false;
-	found = sl_compiled_host(sl_apply_lock(policy->apply), name);
-	sl_apply_unlock(policy->apply);
-	return found;
-}
-
 /* Its own loopback is where a member finds the proxy, not the relay: that has no name. */
 static bool is_met(const struct sl_egress *egress, const struct sl_addr *addr)
 {
@@ -48,7 +37,7 @@ static void take_line(struct sl_egress *egress, char *line)
 		return;
 	while ((word = strsep(&rest, " \t"))) {
 		if (!*word || sl_host_normal(name, word, NULL) ||
-		    (!named_under(&egress->now, name) && !named_under(&egress->next, name)))
+		    !sl_egress_has(egress, name, sl_compiled_host))
 			continue;
 		if (is_met(egress, &prefix.addr))
 			sl_egress_count_lease(egress,

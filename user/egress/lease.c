@@ -63,22 +63,27 @@ static int changed(void *arg, const struct sl_addr *addr, const char *const *nam
 	return rc;
 }
 
-static bool exact_under(const struct sl_egress_policy *policy, const char *name)
+static bool has_under(const struct sl_egress_policy *policy, const char *name, sl_egress_has_fn has)
 {
-	bool exact;
+	bool found;
 
 	if (!policy->apply)
 		return false;
-	exact = sl_compiled_host_exact(sl_apply_lock(policy->apply), name);
+	found = has(sl_apply_lock(policy->apply), name);
 	sl_apply_unlock(policy->apply);
-	return exact;
+	return found;
+}
+
+bool sl_egress_has(const struct sl_egress *egress, const char *name, sl_egress_has_fn has)
+{
+	return has_under(&egress->now, name, has) || has_under(&egress->next, name, has);
 }
 
 static bool exact(void *arg, const char *name)
 {
 	const struct sl_egress *egress = arg;
 
-	return exact_under(&egress->now, name) || exact_under(&egress->next, name);
+	return sl_egress_has(egress, name, sl_compiled_host_exact);
 }
 
 static bool client_alive(void *arg, const struct sl_lease_client *client)

@@ -81,7 +81,8 @@ static void hint_decision(char *dst, size_t size, const struct sl_egress *egress
 
 	snprintf(command, sizeof(command), "decision list --sandbox %u", egress->sandbox);
 	sl_set_command(line, sizeof(line), sl_set_dir(egress->set), command);
-	snprintf(dst, size, "who runs the sandbox is told what to add, also by `%s`", line);
+	snprintf(dst, size, "the decision is in `%s`; who runs the sandbox is told what to add",
+		 line);
 }
 
 static void refuse_with(struct sl_passage *passage, enum sl_relay_refusal refusal,

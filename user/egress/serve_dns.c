@@ -256,7 +256,7 @@ static void tell_failed(struct sl_egress *egress, const struct sl_dns_asked *ask
 		return;
 	/* What there is of a wildcard is made up by who asks. */
 	pthread_mutex_lock(&egress->lock);
-	exact = sl_egress_lease_ops.exact(egress, asked->name);
+	exact = sl_egress_has(egress, asked->name, sl_compiled_host_exact);
 	pthread_mutex_unlock(&egress->lock);
 	sl_egress_unresolved(egress, &client, asked->name, exact, asked->error);
 }

@@ -27,10 +27,8 @@ static bool take_host(struct sl_passage *passage, const char *host)
 		passage->addr = prefix.addr;
 		return true;
 	}
-	if (sl_host_normal(passage->name, host, NULL)) {
-		passage->name[0] = '\0';
+	if (sl_host_normal(passage->name, host, NULL))
 		return false;
-	}
 	if (sl_host_is_local(passage->name)) {
 		passage->addr = (struct sl_addr){ { 0, 0, SL_BE32(0xffff), SL_BE32(0x7f000001) } };
 		passage->name[0] = '\0';
@@ -50,22 +48,15 @@ static bool take_original(struct sl_passage *passage, const struct sockaddr_stor
 }
 
 /*
- * Where to. The address of a synthetic one's name is looked up; a real one is dialled as it
+ * By which name. The address of a synthetic one's name is looked up; a real one is dialled as it
  * is, and its name, if one was asked for, is what the rules are about.
  */
-static bool take_destination(struct sl_passage *passage, const struct sl_relay_ask *ask)
+static bool take_name(struct sl_passage *passage)
 {
 	const struct sl_lease_client client = { .tgid = passage->client.owner.tgid,
 						.start_ns = passage->client.owner.start_ns };
 	struct sl_egress *egress = passage->loop->egress;
 
-	if (ask->host) {
-		passage->port = ask->port;
-		if (!take_host(passage, ask->host))
-			return false;
-	} else if (!take_original(passage, &ask->original)) {
-		return false;
-	}
 	if (passage->name[0])
 		return true;
 	passage->has_addr = !sl_pool_has(egress->pool, &passage->addr);
@@ -126,11 +117,11 @@ static void unmapped(struct sl_passage *passage)
 
 static void set_off(struct sl_passage *passage, const struct sl_relay_ask *ask)
 {
-	if (take_destination(passage, ask))
-		sl_passage_go(passage);
-	else if (ask->host && !passage->name[0] &&
-		 !sl_pool_has(passage->loop->egress->pool, &passage->addr))
+	passage->port = ask->port;
+	if (ask->host && !take_host(passage, ask->host))
 		sl_passage_refuse_odd(passage, ask->host);
+	else if ((ask->host || take_original(passage, &ask->original)) && take_name(passage))
+		sl_passage_go(passage);
 	else
 		unmapped(passage);
 }

@@ -294,7 +294,7 @@ void sl_reach_tell(const struct sl_egress_stats *stats)
 {
 	if (stats->unleased)
 		sl_log_warning("%llu answers of policy DNS were withheld: its table of names and "
-			       "addresses was full, and is until their TTLs end",
+			       "addresses was full, or one process had its share, until TTLs end",
 			       (unsigned long long)stats->unleased);
 	if (stats->crowded)
 		sl_log_warning("%llu answers of policy DNS were withheld: of names that a wildcard "
