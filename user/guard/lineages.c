@@ -195,20 +195,27 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+struct with_row {
+	__u32 policy;
+	struct sl_htab *ids;
+};
+
+static int add_with_row(const void *row, void *value, void *arg)
+{
+	const struct sl_guard_lineage_key *key = row;
+	const struct with_row *with = arg;
+
+	(void)value;
+	return key->policy == with->policy && !sl_htab_add(with->ids, &key->lineage, NULL) ? -ENOMEM
+											   : 0;
+}
+
 /* Those that have a row under this policy; none is made. */
 static int with_row(const struct lineages *l, struct used *used)
 {
-	int fd = sl_set_map_fd(l->set, SL_MAP_GUARD_LINEAGES);
-	struct sl_guard_lineage_key key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct with_row with = { l->policy, used->ids };
 
-	while (more) {
-		key = next;
-		if (key.policy == l->policy && !sl_htab_add(used->ids, &key.lineage, NULL))
-			return -ENOMEM;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return 0;
+	return sl_map_each(sl_set_map_fd(l->set, SL_MAP_GUARD_LINEAGES), add_with_row, &with);
 }
 
 /* Parents have lower ids than their children. */

@@ -115,12 +115,15 @@ static int accept_in_sandboxes(struct accept *accept)
 }
 
 /* What a broker has found of files at the path is judged again. */
-static int accept_file(struct accept *accept, const struct sl_guard_file *key)
+static int accept_file(const void *file, void *value, void *arg)
 {
+	const struct sl_guard_file *key = file;
+	struct accept *accept = arg;
 	int fd = sl_set_map_fd(accept->set, SL_MAP_GUARD_FILES);
 	struct sl_guard_policy policy;
 	struct sl_guard_grant row;
 
+	(void)value; /* read anew: others prepare files meanwhile */
 	if (key->path_hash != sl_set_path_hash(accept->set, accept->path) ||
 	    bpf_map_lookup_elem(sl_set_map_fd(accept->set, SL_MAP_GUARD_POLICIES), &key->policy,
 				&policy) ||
@@ -140,26 +143,6 @@ static int accept_file(struct accept *accept, const struct sl_guard_file *key)
 		       ?: add(&accept->policies, key->policy);
 }
 
-static int accept_files(struct accept *accept)
-{
-	int fd = sl_set_map_fd(accept->set, SL_MAP_GUARD_FILES), rc = 0;
-	_cleanup_array_ struct sl_array keys = SL_ARRAY(struct sl_guard_file);
-	struct sl_guard_file key, *slot;
-	bool more = !bpf_map_get_next_key(fd, NULL, &key);
-
-	/* Taken down first: a walk that changes what it walks over may begin anew. */
-	while (more && keys.count < SL_GUARD_FILES_MAX) {
-		slot = sl_array_add(&keys);
-		if (!slot)
-			return -ENOMEM;
-		*slot = key;
-		more = !bpf_map_get_next_key(fd, slot, &key);
-	}
-	for (size_t i = 0; !rc && i < keys.count; i++)
-		rc = accept_file(accept, sl_array_at(&keys, i));
-	return rc;
-}
-
 int sl_trust_accept(struct sl_set *set, const char *path, const uint8_t sha256[SL_SHA256_LEN],
 		    struct sl_trust_report *report)
 {
@@ -177,7 +160,7 @@ int sl_trust_accept(struct sl_set *set, const char *path, const uint8_t sha256[S
 	*report = (struct sl_trust_report){ 0 };
 	/* Trust before rows: whoever prepares a file reads it again after putting its row. */
 	rc = accept_in_sandboxes(&accept);
-	rc = rc ?: accept_files(&accept);
+	rc = rc ?: sl_map_each(sl_set_map_fd(set, SL_MAP_GUARD_FILES), accept_file, &accept);
 	policies = accept.policies.data;
 	for (size_t i = 0; !rc && i < accept.policies.count; i++)
 		rc = sl_guard_lineages(set, policies[i], true);
@@ -186,20 +169,31 @@ int sl_trust_accept(struct sl_set *set, const char *path, const uint8_t sha256[S
 	return rc ? rc : report->sandboxes ? 0 : -ENOENT;
 }
 
+struct found {
+	struct sl_set *set;
+	const struct sl_exe *exe;
+	uint8_t *sha256;
+};
+
+static int found_by_policy(const void *policy, void *value, void *arg)
+{
+	const struct found *found = arg;
+	struct sl_guard_grant row;
+
+	(void)value;
+	if (sl_file_by_exe(found->set, *(const __u32 *)policy, found->exe, &row) ||
+	    !(row.flags & SL_GUARD_FILE_HASHED))
+		return 0;
+	memcpy(found->sha256, row.found, SL_SHA256_LEN);
+	return 1;
+}
+
 int sl_trust_found(struct sl_set *set, const struct sl_exe *exe, uint8_t sha256[SL_SHA256_LEN])
 {
-	int fd = sl_set_map_fd(set, SL_MAP_GUARD_POLICIES);
-	struct sl_guard_grant row;
-	__u32 policy;
-	bool more = !bpf_map_get_next_key(fd, NULL, &policy);
+	struct found found = { set, exe, sha256 };
+	int rc = sl_map_each(sl_set_map_fd(set, SL_MAP_GUARD_POLICIES), found_by_policy, &found);
 
-	for (; more; more = !bpf_map_get_next_key(fd, &policy, &policy)) {
-		if (sl_file_by_exe(set, policy, exe, &row) || !(row.flags & SL_GUARD_FILE_HASHED))
-			continue;
-		memcpy(sha256, row.found, SL_SHA256_LEN);
-		return 0;
-	}
-	return -ENOENT;
+	return rc < 0 ? rc : rc ? 0 : -ENOENT;
 }
 
 int sl_trust_forget(struct sl_set *set, unsigned int sandbox)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Rows of a map that belong to one thing. They are read in batches: a call for each row would
- * take as long as all that other sandboxes have, each time that one is detached.
+ * Walks over maps, in batches. Key by key (BPF_MAP_GET_NEXT_KEY) a walk starts again when the
+ * row where it stands is deleted: what it has met it meets twice, and it need not end while
+ * others delete. A batch goes on at a bucket's number, and one call gives many rows.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,8 +13,13 @@
 #include "base/cleanup.h"
 #include "kernel/set_private.h"
 
-/* More than a bucket of a hash holds: it gives whole buckets only. */
-#define BATCH 1024
+/*
+ * Rows of a batch: of so many bytes, and always more than a bucket of a hash holds (one in
+ * the mean), since only whole buckets are given.
+ */
+#define BATCH_BYTES (1u << 18)
+#define BATCH_MIN 64
+#define BATCH_MAX 1024
 
 /* How often a batch may be disturbed by those who change the map. */
 #define TRIES 100
@@ -21,6 +27,7 @@
 struct rows {
 	int fd;
 	struct bpf_map_info info;
+	__u32 batch;
 	char *keys, *values;
 	/* Where the next batch begins: a bucket's number, in a trie a key. */
 	char *in, *out;
@@ -42,9 +49,14 @@ static int rows_open(struct rows *rows, int fd)
 	rows->fd = fd;
 	if (bpf_obj_get_info_by_fd(fd, &rows->info, &len))
 		return -errno;
+	rows->batch = BATCH_BYTES / (rows->info.key_size + rows->info.value_size);
+	if (rows->batch < BATCH_MIN)
+		rows->batch = BATCH_MIN;
+	if (rows->batch > BATCH_MAX)
+		rows->batch = BATCH_MAX;
 	token = rows->info.key_size > sizeof(__u64) ? rows->info.key_size : sizeof(__u64);
-	rows->keys = malloc((size_t)rows->info.key_size * BATCH);
-	rows->values = malloc((size_t)rows->info.value_size * BATCH);
+	rows->keys = malloc((size_t)rows->info.key_size * rows->batch);
+	rows->values = malloc((size_t)rows->info.value_size * rows->batch);
 	rows->in = malloc(token);
 	rows->out = malloc(token);
 	return rows->keys && rows->values && rows->in && rows->out ? 0 : -ENOMEM;
@@ -56,7 +68,7 @@ static int next_batch(struct rows *rows, bool first, __u32 *count)
 	char *before = rows->in;
 
 	for (int i = 0; i < TRIES; i++) {
-		*count = BATCH;
+		*count = rows->batch;
 		errno = 0;
 		if (!bpf_map_lookup_batch(rows->fd, first ? NULL : rows->in, rows->out, rows->keys,
 					  rows->values, count, NULL) ||
@@ -67,58 +79,78 @@ static int next_batch(struct rows *rows, bool first, __u32 *count)
 			rows->out = before;
 			return last;
 		}
-		if (errno != EINTR && errno != EAGAIN)
+		if (errno != EINTR && errno != EAGAIN && errno != EBUSY)
 			break;
 	}
 	return -errno;
 }
 
-/* Adds the keys of a batch whose key or value has the id. */
-static int pick(const struct rows *rows, __u32 count, bool of_value, size_t offset, __u32 id,
-		struct sl_array *out)
-{
-	const char *of = of_value ? rows->values : rows->keys;
-	size_t size = of_value ? rows->info.value_size : rows->info.key_size;
-	void *slot;
-
-	for (__u32 i = 0; i < count; i++) {
-		if (memcmp(of + i * size + offset, &id, sizeof(id)) != 0)
-			continue;
-		slot = sl_array_add(out);
-		if (!slot)
-			return -ENOMEM;
-		memcpy(slot, rows->keys + (size_t)i * rows->info.key_size, rows->info.key_size);
-	}
-	return 0;
-}
-
-int sl_map_find_rows(int fd, bool of_value, size_t offset, __u32 id, struct sl_array *out)
+int sl_map_each(int fd, sl_row_fn fn, void *arg)
 {
 	__attribute__((cleanup(rows_free))) struct rows rows = { 0 };
-	__u32 count = 0;
-	int rc = rows_open(&rows, fd), last = 0;
-
-	out->item = rows.info.key_size;
-	for (bool first = true; !rc && !last; first = false) {
-		last = next_batch(&rows, first, &count);
-		rc = last < 0 ? last : pick(&rows, count, of_value, offset, id, out);
-	}
-	return rc;
-}
-
-long long sl_map_count_rows(int fd)
-{
-	__attribute__((cleanup(rows_free))) struct rows rows = { 0 };
-	long long sum = 0;
 	__u32 count = 0;
 	int rc = rows_open(&rows, fd), last = 0;
 
 	for (bool first = true; !rc && !last; first = false) {
 		last = next_batch(&rows, first, &count);
 		rc = last < 0 ? last : 0;
-		sum += rc ? 0 : count;
+		for (__u32 i = 0; !rc && i < count; i++)
+			rc = fn(rows.keys + (size_t)i * rows.info.key_size,
+				rows.values + (size_t)i * rows.info.value_size, arg);
 	}
-	return rc ? rc : sum;
+	return rc;
+}
+
+/* --- rows that belong to one thing --- */
+
+struct find {
+	bool of_value;
+	size_t offset;
+	__u32 id;
+	struct sl_array *keys;
+};
+
+static int find_row(const void *key, void *value, void *arg)
+{
+	const struct find *find = arg;
+	const char *of = find->of_value ? value : key;
+	void *slot;
+
+	if (memcmp(of + find->offset, &find->id, sizeof(find->id)) != 0)
+		return 0;
+	slot = sl_array_add(find->keys);
+	if (!slot)
+		return -ENOMEM;
+	memcpy(slot, key, find->keys->item);
+	return 0;
+}
+
+int sl_map_find_rows(int fd, bool of_value, size_t offset, __u32 id, struct sl_array *out)
+{
+	struct find find = { of_value, offset, id, out };
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len))
+		return -errno;
+	out->item = info.key_size;
+	return sl_map_each(fd, find_row, &find);
+}
+
+static int count_row(const void *key, void *value, void *arg)
+{
+	(void)key;
+	(void)value;
+	++*(long long *)arg;
+	return 0;
+}
+
+long long sl_map_count_rows(int fd)
+{
+	long long count = 0;
+	int rc = sl_map_each(fd, count_row, &count);
+
+	return rc ? rc : count;
 }
 
 int sl_map_delete_rows(int fd, bool of_value, size_t offset, __u32 id)

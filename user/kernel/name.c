@@ -45,39 +45,53 @@ int sl_name_read(const struct sl_set *set, __u32 id, struct sl_name *out)
 	return rc;
 }
 
+struct each_name {
+	unsigned int sandbox; /* 0: of all */
+	int (*fn)(__u32 id, const struct sl_name *name, void *arg);
+	void *arg;
+};
+
+static int name_row(const void *key, void *value, void *arg)
+{
+	const struct each_name *each = arg;
+	struct sl_name *name = value;
+
+	name->text[SL_NAME_MAX - 1] = '\0';
+	if (each->sandbox && name->sandbox != each->sandbox)
+		return 0;
+	return each->fn(*(const __u32 *)key, name, each->arg);
+}
+
 int sl_name_each(struct sl_set *set, unsigned int sandbox,
 		 int (*fn)(__u32 id, const struct sl_name *name, void *arg), void *arg)
 {
-	int fd = set->maps[SL_MAP_NAMES], rc = 0;
-	struct sl_name name;
-	__u32 id, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct each_name each = { sandbox, fn, arg };
 
-	while (!rc && more) {
-		id = next;
-		/* The key after a deleted one can't be asked for: it is fetched before. */
-		more = !bpf_map_get_next_key(fd, &id, &next);
-		if (!sl_name_read(set, id, &name) && (!sandbox || name.sandbox == sandbox))
-			rc = fn(id, &name, arg);
-	}
-	return rc;
+	return sl_map_each(set->maps[SL_MAP_NAMES], name_row, &each);
+}
+
+struct each_named {
+	unsigned int sandbox; /* 0: of all */
+	int (*fn)(const struct sl_named *named, __u32 id, void *arg);
+	void *arg;
+};
+
+static int named_row(const void *key, void *value, void *arg)
+{
+	const struct each_named *each = arg;
+	const struct sl_named *named = key;
+
+	if (each->sandbox && named->sandbox != each->sandbox)
+		return 0;
+	return each->fn(named, *(const __u32 *)value, each->arg);
 }
 
 int sl_named_each(struct sl_set *set, unsigned int sandbox,
 		  int (*fn)(const struct sl_named *named, __u32 id, void *arg), void *arg)
 {
-	int fd = set->maps[SL_MAP_NAMED], rc = 0;
-	struct sl_named named, next;
-	__u32 id;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct each_named each = { sandbox, fn, arg };
 
-	while (!rc && more) {
-		named = next;
-		more = !bpf_map_get_next_key(fd, &named, &next);
-		if ((!sandbox || named.sandbox == sandbox) && !sl_map_lookup(fd, &named, &id))
-			rc = fn(&named, id, arg);
-	}
-	return rc;
+	return sl_map_each(set->maps[SL_MAP_NAMED], named_row, &each);
 }
 
 static int forget_name(__u32 id, const struct sl_name *name, void *arg)

@@ -98,21 +98,25 @@ int sl_proc_by_key(const struct sl_set *set, const struct sl_process_key *key,
 	return sl_map_lookup(set->maps[SL_MAP_PROCS], key, out);
 }
 
+struct each_proc {
+	int (*fn)(const struct sl_process *process, void *arg);
+	void *arg;
+};
+
+static int proc_row(const void *key, void *value, void *arg)
+{
+	const struct each_proc *each = arg;
+
+	(void)key;
+	return each->fn(value, each->arg);
+}
+
 int sl_procs_each(struct sl_set *set, int (*fn)(const struct sl_process *process, void *arg),
 		  void *arg)
 {
-	int fd = set->maps[SL_MAP_PROCS], rc = 0;
-	struct sl_process_key key, next;
-	struct sl_process process;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct each_proc each = { fn, arg };
 
-	while (!rc && more) {
-		key = next;
-		if (!sl_map_lookup(fd, &key, &process))
-			rc = fn(&process, arg);
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return rc;
+	return sl_map_each(set->maps[SL_MAP_PROCS], proc_row, &each);
 }
 
 static int compare_ids(const void *a, const void *b)
@@ -122,29 +126,32 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static int add_id(const void *key, void *value, void *arg)
+{
+	__u32 *id = sl_array_add(arg);
+
+	(void)value;
+	if (!id)
+		return -ENOMEM;
+	*id = *(const __u32 *)key;
+	return 0;
+}
+
 int sl_exes_each(struct sl_set *set, int (*fn)(const struct sl_exe *exe, void *arg), void *arg)
 {
 	_cleanup_free_ struct sl_exe *exe = malloc(sizeof(*exe));
 	_cleanup_array_ struct sl_array ids = SL_ARRAY(__u32);
-	int fd = set->maps[SL_MAP_EXES], rc = 0;
-	__u32 *id, next;
-	bool more;
+	const __u32 *id;
+	int rc;
 
 	if (!exe)
 		return -ENOMEM;
-	more = !bpf_map_get_next_key(fd, NULL, &next);
-	while (more) {
-		id = sl_array_add(&ids);
-		if (!id)
-			return -ENOMEM;
-		*id = next;
-		more = !bpf_map_get_next_key(fd, id, &next);
-	}
-	id = ids.data;
+	rc = sl_map_each(set->maps[SL_MAP_EXES], add_id, &ids);
 	if (ids.count)
-		qsort(id, ids.count, sizeof(*id), compare_ids);
+		qsort(ids.data, ids.count, ids.item, compare_ids);
+	id = ids.data;
 	for (size_t i = 0; !rc && i < ids.count; i++)
-		if ((!i || id[i] != id[i - 1]) && !sl_exe_by_id(set, id[i], exe))
+		if (!sl_exe_by_id(set, id[i], exe))
 			rc = fn(exe, arg);
 	return rc;
 }

@@ -14,35 +14,27 @@ struct entry {
 	struct sl_decision_row row;
 };
 
-/*
- * Rows of an LRU hash come and go, and a walk whose row has gone starts again: so many
- * steps at most, a few times what the map holds.
- */
-#define WALK_MAX (1u << 16)
+struct collect {
+	unsigned int sandbox; /* 0: of all */
+	struct sl_array entries;
+};
 
-static int collect(struct sl_set *set, unsigned int sandbox, struct sl_array *out)
+static int collect_row(const void *key, void *value, void *arg)
 {
-	struct sl_decision_key key, next;
-	int fd = set->maps[SL_MAP_DECISIONS];
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	const struct sl_decision_key *kind = key;
+	struct collect *collect = arg;
 	struct entry *entry;
 
-	for (unsigned int step = 0; more && step < WALK_MAX; step++) {
-		key = next;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (sandbox && key.sandbox != sandbox)
-			continue;
-		entry = sl_array_add(out);
-		if (!entry)
-			return -ENOMEM;
-		entry->key = key;
-		if (bpf_map_lookup_elem(fd, &key, &entry->row))
-			out->count--;
-	}
+	if (collect->sandbox && kind->sandbox != collect->sandbox)
+		return 0;
+	entry = sl_array_add(&collect->entries);
+	if (!entry)
+		return -ENOMEM;
+	entry->key = *kind;
+	entry->row = *(const struct sl_decision_row *)value;
 	return 0;
 }
 
-/* By kind, so that one that was met twice stands beside itself. */
 static int by_key(const void *a, const void *b)
 {
 	return memcmp(&((const struct entry *)a)->key, &((const struct entry *)b)->key,
@@ -51,20 +43,15 @@ static int by_key(const void *a, const void *b)
 
 int sl_decisions_each(struct sl_set *set, unsigned int sandbox, sl_decision_fn fn, void *arg)
 {
-	_cleanup_array_ struct sl_array all = SL_ARRAY(struct entry);
-	const struct entry *entries;
-	int rc = collect(set, sandbox, &all);
+	struct collect all = { .sandbox = sandbox, .entries = SL_ARRAY(struct entry) };
+	int rc = sl_map_each(set->maps[SL_MAP_DECISIONS], collect_row, &all);
+	const struct entry *entry = all.entries.data;
 
-	if (rc)
-		return rc;
-	if (all.count)
-		qsort(all.data, all.count, all.item, by_key);
-	entries = all.data;
-	for (size_t i = 0; !rc && i < all.count; i++) {
-		if (i && !by_key(&entries[i - 1], &entries[i]))
-			continue;
-		rc = fn(&entries[i].key, &entries[i].row, arg);
-	}
+	if (all.entries.count)
+		qsort(all.entries.data, all.entries.count, all.entries.item, by_key);
+	for (size_t i = 0; !rc && i < all.entries.count; i++)
+		rc = fn(&entry[i].key, &entry[i].row, arg);
+	sl_array_free(&all.entries);
 	return rc;
 }
 

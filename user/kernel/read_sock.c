@@ -70,22 +70,25 @@ int sl_sock_by_cookie(struct sl_set *set, __u64 cookie, struct sl_sock *out)
 	return sl_map_lookup(set->maps[SL_MAP_SOCKS_OVER], &cookie, out);
 }
 
+struct each_sock {
+	sl_sock_fn fn;
+	void *arg;
+};
+
+static int sock_row(const void *cookie, void *value, void *arg)
+{
+	const struct each_sock *each = arg;
+
+	(void)cookie;
+	return each->fn(value, each->arg);
+}
+
 /* Those that found their slots taken. */
 static int over_each(struct sl_set *set, sl_sock_fn fn, void *arg)
 {
-	int fd = set->maps[SL_MAP_SOCKS_OVER], rc = 0;
-	struct sl_sock sock;
-	__u64 key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct each_sock each = { fn, arg };
 
-	while (!rc && more) {
-		key = next;
-		/* The key after a deleted one can't be asked for: it is fetched before. */
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (!sl_map_lookup(fd, &key, &sock))
-			rc = fn(&sock, arg);
-	}
-	return rc;
+	return sl_map_each(set->maps[SL_MAP_SOCKS_OVER], sock_row, &each);
 }
 
 int sl_sock_rows_each(struct sl_set *set, sl_sock_fn fn, void *arg)
@@ -238,35 +241,49 @@ static bool is_told_to(const struct sl_set *set, const struct sl_sock *sock, uns
 	return sandbox == reader;
 }
 
+struct packets_sweep {
+	const struct sl_set *set;
+	const struct sl_htab *held;
+	unsigned int reader;
+	__u64 started_ns;
+	int swept;
+	sl_sock_fn fn;
+	void *arg;
+};
+
+static int sweep_packet(const void *cookie, void *value, void *arg)
+{
+	struct packets_sweep *sweep = arg;
+	struct sl_sock *sock = value;
+
+	/* One that is younger than the scan may have been missed by it. */
+	if (sl_htab_get(sweep->held, cookie) || sock->since_ns >= sweep->started_ns ||
+	    !is_told_to(sweep->set, sock, sweep->reader))
+		return 0;
+	if (bpf_map_delete_elem(sweep->set->maps[SL_MAP_PACKETS], cookie))
+		return 0;
+	sock->closed_ns = sl_boottime_ns();
+	sock->flags |= SL_SOCK_RELEASED;
+	sweep->swept++;
+	return sweep->fn(sock, sweep->arg);
+}
+
 int sl_packets_sweep(struct sl_set *set, unsigned int sandbox, sl_sock_fn fn, void *arg)
 {
 	_cleanup_(sl_htab_free) struct sl_htab *held = NULL;
-	int fd = set->maps[SL_MAP_PACKETS], rc, swept = 0;
-	__u64 started = sl_boottime_ns();
-	struct sl_sock sock;
-	__u64 key, next;
-	bool more;
+	struct packets_sweep sweep = {
+		.set = set, .reader = sandbox, .started_ns = sl_boottime_ns(), .fn = fn, .arg = arg
+	};
+	int fd = set->maps[SL_MAP_PACKETS], rc;
+	__u64 cookie;
 
-	more = !bpf_map_get_next_key(fd, NULL, &next);
-	if (!more)
+	if (bpf_map_get_next_key(fd, NULL, &cookie))
 		return 0;
 	rc = sl_htab_new(&held, sizeof(__u64), 1);
 	rc = rc ?: sl_holders_each(set, note_cookie, held);
-	while (!rc && more) {
-		key = next;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		/* One that is younger than the scan may have been missed by it. */
-		if (sl_htab_get(held, &key) || bpf_map_lookup_elem(fd, &key, &sock) ||
-		    sock.since_ns >= started || !is_told_to(set, &sock, sandbox))
-			continue;
-		if (bpf_map_delete_elem(fd, &key))
-			continue;
-		sock.closed_ns = sl_boottime_ns();
-		sock.flags |= SL_SOCK_RELEASED;
-		swept++;
-		rc = fn(&sock, arg);
-	}
-	return rc ? rc : swept;
+	sweep.held = held;
+	rc = rc ?: sl_map_each(fd, sweep_packet, &sweep);
+	return rc ? rc : sweep.swept;
 }
 
 /* --- closed sockets --- */

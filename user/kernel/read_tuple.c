@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@ static bool ends_equal(const struct sl_sock *sock, const struct sl_tuple *tuple)
 }
 
 struct tuple_search {
+	struct sl_set *set;
 	const struct sl_tuple *tuple;
 	struct sl_sock *out;
 	bool found;
@@ -75,29 +77,27 @@ static void tuple_found(struct sl_set *set, const struct sl_tuple *tuple,
 	};
 }
 
+static int tuple_row(const void *key, void *value, void *arg)
+{
+	struct tuple_search *search = arg;
+	const struct sl_tuple *tuple = key, *wanted = search->tuple;
+
+	if (memcmp(&tuple->local, &wanted->local, sizeof(tuple->local)) != 0 ||
+	    memcmp(&tuple->remote, &wanted->remote, sizeof(tuple->remote)) != 0)
+		return 0;
+	tuple_found(search->set, tuple, value, search->out);
+	search->found = true;
+	return 1;
+}
+
 static int tuple_scan(struct sl_set *set, const struct sl_tuple *tuple, struct sl_sock *out)
 {
-	struct tuple_search search = { .tuple = tuple, .out = out };
-	int fd = set->maps[SL_MAP_TUPLES];
-	struct sl_tuple_owner owner;
-	struct sl_tuple key, next;
-	bool more;
+	struct tuple_search search = { .set = set, .tuple = tuple, .out = out };
 	int rc = sl_sock_rows_each(set, tuple_match, &search);
 
-	if (rc || search.found)
-		return rc;
-	more = !bpf_map_get_next_key(fd, NULL, &next);
-	while (more) {
-		key = next;
-		if (!memcmp(&key.local, &tuple->local, sizeof(key.local)) &&
-		    !memcmp(&key.remote, &tuple->remote, sizeof(key.remote)) &&
-		    !sl_map_lookup(fd, &key, &owner)) {
-			tuple_found(set, &key, &owner, out);
-			return 0;
-		}
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return -ENOENT;
+	if (!rc && !search.found)
+		rc = sl_map_each(set->maps[SL_MAP_TUPLES], tuple_row, &search);
+	return rc < 0 ? rc : search.found ? 0 : -ENOENT;
 }
 
 int sl_tuple_resolve(struct sl_set *set, const struct sl_endpoint *local,
@@ -125,11 +125,9 @@ int sl_tuple_resolve(struct sl_set *set, const struct sl_endpoint *local,
 
 int sl_tuples_count(struct sl_set *set)
 {
-	int fd = set->maps[SL_MAP_TUPLES], count = 0;
 	struct sl_tuple_bucket bucket;
-	struct sl_tuple key, next;
-	bool more;
-	int rc;
+	long long further;
+	int rc, count = 0;
 
 	for (__u32 i = 0; i < set->tuple_buckets; i++) {
 		rc = sl_map_lookup(set->maps[SL_MAP_TUPLE_BUCKETS], &i, &bucket);
@@ -138,27 +136,12 @@ int sl_tuples_count(struct sl_set *set)
 		for (int place = 0; place < SL_TUPLE_LIVE; place++)
 			count += bucket.cookie[place] != 0;
 	}
-	more = !bpf_map_get_next_key(fd, NULL, &next);
-	while (more) {
-		count++;
-		key = next;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return count;
+	further = sl_map_count_rows(set->maps[SL_MAP_TUPLES]);
+	return further < 0 ? (int)further : count + (int)further;
 }
 
 int sl_tuples_forget(struct sl_set *set, unsigned int sandbox)
 {
-	int fd = set->maps[SL_MAP_TUPLES];
-	struct sl_tuple_owner owner;
-	struct sl_tuple key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
-
-	while (more) {
-		key = next;
-		more = !bpf_map_get_next_key(fd, &key, &next);
-		if (!sl_map_lookup(fd, &key, &owner) && owner.owner.sandbox == sandbox)
-			bpf_map_delete_elem(fd, &key);
-	}
-	return 0;
+	return sl_map_delete_rows(set->maps[SL_MAP_TUPLES], true,
+				  offsetof(struct sl_tuple_owner, owner.sandbox), sandbox);
 }

@@ -138,13 +138,20 @@ int sl_set_destroy(const char *dir, struct sl_err *err);
 int sl_set_map_fd(const struct sl_set *set, enum sl_map map);
 
 /*
- * Rows of a hash or trie whose key (`of_value`: whose value) has the 32 bits `id` at `offset`:
- * their keys are added to an empty array, or they are deleted. Rows that come or go meanwhile
- * may be missed, no others. 0 or -errno.
+ * Calls `fn` once for each row of a hash or trie that is there from the start of the walk to
+ * its end; rows that come or go meanwhile may be missed. `value` is a copy of its own, a
+ * little older than the call, that `fn` may change. `fn` may delete rows, of a trie none.
+ * Stops when `fn` returns non-zero and returns that; or -errno.
+ */
+typedef int (*sl_row_fn)(const void *key, void *value, void *arg);
+int sl_map_each(int fd, sl_row_fn fn, void *arg);
+/*
+ * Rows whose key (`of_value`: whose value) has the 32 bits `id` at `offset`: their keys are
+ * added to an empty array, or they are deleted. 0 or -errno.
  */
 int sl_map_find_rows(int fd, bool of_value, size_t offset, __u32 id, struct sl_array *out);
 int sl_map_delete_rows(int fd, bool of_value, size_t offset, __u32 id);
-/* How many there are. */
+/* How many there are, or -errno. */
 long long sl_map_count_rows(int fd);
 
 const char *sl_set_dir(const struct sl_set *set);

@@ -97,23 +97,13 @@ static int mark_chain(struct sl_sweep_marks *marks, const struct sl_htab *rows, 
 	return rc;
 }
 
-static int read_lineages(const struct sweep *s, struct sl_htab *rows)
+static int read_lineage(const void *id, void *value, void *arg)
 {
-	int fd = s->set->maps[SL_MAP_LINEAGES];
-	struct sl_lineage row, *copy;
-	__u32 id, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct sl_lineage *copy = sl_htab_add(arg, id, NULL);
 
-	while (more) {
-		id = next;
-		if (!bpf_map_lookup_elem(fd, &id, &row)) {
-			copy = sl_htab_add(rows, &id, NULL);
-			if (!copy)
-				return -ENOMEM;
-			*copy = row;
-		}
-		more = !bpf_map_get_next_key(fd, &id, &next);
-	}
+	if (!copy)
+		return -ENOMEM;
+	*copy = *(const struct sl_lineage *)value;
 	return 0;
 }
 
@@ -126,7 +116,7 @@ static int mark_lineages(struct sweep *s, struct sl_sweep_marks *marks)
 	size_t at = 0;
 	int rc = sl_htab_new(&rows, sizeof(__u32), sizeof(struct sl_lineage));
 
-	rc = rc ?: read_lineages(s, rows);
+	rc = rc ?: sl_map_each(s->set->maps[SL_MAP_LINEAGES], read_lineage, rows);
 	while (!rc && sl_htab_next(rows, &at, &id, &value)) {
 		row = value;
 		if (row->round == s->round || sl_htab_get(marks->lineages, id))
@@ -137,33 +127,41 @@ static int mark_lineages(struct sweep *s, struct sl_sweep_marks *marks)
 
 /* --- what is not --- */
 
-static unsigned int row_round(struct sweep *s, const struct kind *kind)
+static unsigned int row_round(const void *row, const struct kind *kind)
 {
 	unsigned int round;
 
-	memcpy(&round, (const char *)&s->row + kind->round, sizeof(round));
+	memcpy(&round, (const char *)row + kind->round, sizeof(round));
 	return round;
 }
 
-static int collect(struct sweep *s, const struct kind *kind, const struct sl_htab *marked,
+struct collect {
+	unsigned int round;
+	const struct kind *kind;
+	const struct sl_htab *marked;
+	struct sl_array *out;
+};
+
+static int collect_row(const void *id, void *row, void *arg)
+{
+	const struct collect *collect = arg;
+	__u32 *slot;
+
+	if (sl_htab_get(collect->marked, id) || row_round(row, collect->kind) == collect->round)
+		return 0;
+	slot = sl_array_add(collect->out);
+	if (!slot)
+		return -ENOMEM;
+	*slot = *(const __u32 *)id;
+	return 0;
+}
+
+static int collect(const struct sweep *s, const struct kind *kind, const struct sl_htab *marked,
 		   struct sl_array *out)
 {
-	int fd = s->set->maps[kind->rows];
-	__u32 id, next, *slot;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	struct collect collect = { s->round, kind, marked, out };
 
-	while (more) {
-		id = next;
-		if (!sl_htab_get(marked, &id) && !bpf_map_lookup_elem(fd, &id, &s->row) &&
-		    row_round(s, kind) != s->round) {
-			slot = sl_array_add(out);
-			if (!slot)
-				return -ENOMEM;
-			*slot = id;
-		}
-		more = !bpf_map_get_next_key(fd, &id, &next);
-	}
-	return 0;
+	return sl_map_each(s->set->maps[kind->rows], collect_row, &collect);
 }
 
 /* Leaves those that are not marked. */
@@ -224,7 +222,7 @@ static unsigned int delete_rows(struct sweep *s, const struct kind *kind,
 		if (bpf_map_lookup_elem(rows, &id[i], &s->row))
 			continue;
 		/* In the meantime a row of that key may have been made: then two have it. */
-		if (row_round(s, kind) == s->round)
+		if (row_round(&s->row, kind) == s->round)
 			bpf_map_update_elem(s->set->maps[kind->index], &s->row, &id[i],
 					    BPF_NOEXIST);
 		else if (!bpf_map_delete_elem(rows, &id[i]))
@@ -233,24 +231,25 @@ static unsigned int delete_rows(struct sweep *s, const struct kind *kind,
 	return n;
 }
 
+static int delete_grant(const void *policy, void *row, void *arg)
+{
+	struct sweep *s = arg;
+	const __u32 *id = s->lineages.data;
+	struct sl_guard_lineage_key key;
+
+	(void)row;
+	for (size_t i = 0; i < s->lineages.count; i++) {
+		key = (struct sl_guard_lineage_key){ *(const __u32 *)policy, id[i] };
+		if (sl_lineage_by_id(s->set, id[i], &s->lineage))
+			bpf_map_delete_elem(s->set->maps[SL_MAP_GUARD_LINEAGES], &key);
+	}
+	return 0;
+}
+
 /* What policies grant the lineages that are gone. */
 static void delete_grants(struct sweep *s)
 {
-	int fd = s->set->maps[SL_MAP_GUARD_POLICIES];
-	const __u32 *id = s->lineages.data;
-	struct sl_guard_lineage_key key;
-	__u32 policy, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
-
-	while (more) {
-		policy = next;
-		more = !bpf_map_get_next_key(fd, &policy, &next);
-		for (size_t i = 0; i < s->lineages.count; i++) {
-			key = (struct sl_guard_lineage_key){ policy, id[i] };
-			if (sl_lineage_by_id(s->set, id[i], &s->lineage))
-				bpf_map_delete_elem(s->set->maps[SL_MAP_GUARD_LINEAGES], &key);
-		}
-	}
+	(void)sl_map_each(s->set->maps[SL_MAP_GUARD_POLICIES], delete_grant, s);
 }
 
 /* Events that were made before refer to rows by number: who reads them looks these up. */

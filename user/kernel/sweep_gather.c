@@ -96,54 +96,42 @@ static int gather_processes(struct gather *g)
 
 /* --- tuples, further owners, AF_PACKET sockets --- */
 
+static int gather_tuple(const void *tuple, void *value, void *arg)
+{
+	const struct sl_tuple_owner *tuple_owner = value;
+
+	(void)tuple;
+	return mark_owner(arg, &tuple_owner->owner);
+}
+
 static int gather_tuples(struct gather *g)
 {
-	int fd = g->set->maps[SL_MAP_TUPLES], rc = 0;
-	struct sl_tuple_owner value;
-	struct sl_tuple key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	return sl_map_each(g->set->maps[SL_MAP_TUPLES], gather_tuple, g);
+}
 
-	while (!rc && more) {
-		key = next;
-		if (!bpf_map_lookup_elem(fd, &key, &value))
-			rc = mark_owner(g, &value.owner);
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return rc;
+static int gather_further(const void *cookie, void *value, void *arg)
+{
+	const struct sl_sock_more *more = value;
+	int rc = mark_owner(arg, &more->opener);
+
+	(void)cookie;
+	return rc ?: mark_owner(arg, &more->user);
 }
 
 static int gather_more(struct gather *g)
 {
-	int fd = g->set->maps[SL_MAP_SOCK_MORE], rc = 0;
-	struct sl_sock_more value;
-	__u64 key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
+	return sl_map_each(g->set->maps[SL_MAP_SOCK_MORE], gather_further, g);
+}
 
-	while (!rc && more) {
-		key = next;
-		if (!bpf_map_lookup_elem(fd, &key, &value)) {
-			rc = mark_owner(g, &value.opener);
-			rc = rc ?: mark_owner(g, &value.user);
-		}
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return rc;
+static int gather_packet(const void *cookie, void *value, void *arg)
+{
+	(void)cookie;
+	return mark_sock(arg, value);
 }
 
 static int gather_packets(struct gather *g)
 {
-	int fd = g->set->maps[SL_MAP_PACKETS], rc = 0;
-	struct sl_sock value;
-	__u64 key, next;
-	bool more = !bpf_map_get_next_key(fd, NULL, &next);
-
-	while (!rc && more) {
-		key = next;
-		if (!bpf_map_lookup_elem(fd, &key, &value))
-			rc = mark_sock(g, &value);
-		more = !bpf_map_get_next_key(fd, &key, &next);
-	}
-	return rc;
+	return sl_map_each(g->set->maps[SL_MAP_PACKETS], gather_packet, g);
 }
 
 /* --- sockets, and whether all were seen --- */
