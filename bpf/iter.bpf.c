@@ -125,6 +125,21 @@ static __always_inline __u32 seed_origin(struct sock *sk, __u32 sandbox)
 	return SL_SOCK_PREEXISTING | (made_in == sandbox ? 0 : SL_SOCK_FOREIGN);
 }
 
+/* What is known of a socket that a member held before. */
+static __always_inline void seed_record(struct sl_sock *rec, struct task_struct *task,
+					const struct sl_owner *state, struct sock *sk)
+{
+	rec->owner.tid = state->tgid;
+	BPF_CORE_READ_STR_INTO(&rec->owner.comm, task, comm);
+	rec->owner.uid = BPF_CORE_READ(task, cred, uid.val);
+	rec->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	rec->type = BPF_CORE_READ(sk, sk_type);
+	rec->protocol = BPF_CORE_READ(sk, sk_protocol);
+	rec->state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	seed_endpoints(rec, sk);
+	rec->flags |= seed_flags(sk, rec->state);
+}
+
 /* Sockets that members held before: the first holder found stands as the owner. */
 SEC("iter/task_file")
 int seed_socks(struct bpf_iter__task_file *ctx)
@@ -150,17 +165,8 @@ int seed_socks(struct bpf_iter__task_file *ctx)
 	if (sock_find(sk, bpf_get_socket_cookie(sk)))
 		return 0;
 	rec = sock_adopt(sk, bpf_get_socket_cookie(sk), state, seed_origin(sk, state->sandbox));
-	if (!rec)
-		return 0;
-	rec->owner.tid = state->tgid;
-	BPF_CORE_READ_STR_INTO(&rec->owner.comm, task, comm);
-	rec->owner.uid = BPF_CORE_READ(task, cred, uid.val);
-	rec->family = family;
-	rec->type = BPF_CORE_READ(sk, sk_type);
-	rec->protocol = BPF_CORE_READ(sk, sk_protocol);
-	rec->state = BPF_CORE_READ(sk, __sk_common.skc_state);
-	seed_endpoints(rec, sk);
-	rec->flags |= seed_flags(sk, rec->state);
+	if (rec)
+		seed_record(rec, task, state, sk);
 	return 0;
 }
 
@@ -222,10 +228,9 @@ static __always_inline void live_bytes(struct sl_iter_sock *out, struct sl_sock 
 	out->bytes_received = bytes.received;
 }
 
-static __always_inline void live_holder(struct sl_iter_sock *out, struct task_struct *leader)
+static __always_inline void live_holder(struct sl_iter_sock *out, struct task_struct *leader,
+					const struct sl_owner *state)
 {
-	struct sl_owner *state = task_state(leader);
-
 	out->holder = process_key(leader);
 	out->holder_ns_pid = process_ns_pid(leader);
 	out->holder_uid = BPF_CORE_READ(leader, cred, uid.val);
@@ -252,6 +257,18 @@ static __always_inline void live_local(struct sl_endpoint *local, const struct s
 
 #define AFTER_LOCAL (offsetof(struct sl_sock, local) + sizeof(struct sl_endpoint))
 
+static __always_inline void write_sock(struct seq_file *seq, const struct sl_sock *rec,
+				       struct sock *sk, struct sl_iter_sock *out)
+{
+	struct sl_endpoint local;
+
+	live_local(&local, rec, sk);
+	bpf_seq_write(seq, rec, offsetof(struct sl_sock, local));
+	bpf_seq_write(seq, &local, sizeof(local));
+	bpf_seq_write(seq, (char *)rec + AFTER_LOCAL, sizeof(*rec) - AFTER_LOCAL);
+	bpf_seq_write(seq, out, sizeof(*out));
+}
+
 /*
  * Every descriptor of a recorded socket, in every network namespace: the record, what
  * the socket itself says now, and who holds it. (iter/bpf_sk_storage_map would list the
@@ -263,7 +280,6 @@ int dump_socks(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
 	struct sl_iter_sock out = {};
-	struct sl_endpoint local;
 	struct sl_sock *rec;
 	struct sock *sk;
 	__u64 cookie;
@@ -281,12 +297,162 @@ int dump_socks(struct bpf_iter__task_file *ctx)
 	if (!rec)
 		return 0;
 	live_bytes(&out, rec, sk);
-	live_holder(&out, task->group_leader);
+	live_holder(&out, task->group_leader, task_state(task->group_leader));
 	out.fd = ctx->fd;
-	live_local(&local, rec, sk);
-	bpf_seq_write(ctx->meta->seq, rec, offsetof(struct sl_sock, local));
-	bpf_seq_write(ctx->meta->seq, &local, sizeof(local));
-	bpf_seq_write(ctx->meta->seq, (char *)rec + AFTER_LOCAL, sizeof(*rec) - AFTER_LOCAL);
-	bpf_seq_write(ctx->meta->seq, &out, sizeof(out));
+	write_sock(ctx->meta->seq, rec, sk, &out);
+	return 0;
+}
+
+/*
+ * --- without socket storage ---
+ *
+ * Since a stable of 6.18 a socket that was read from a file is no pointer for helpers any
+ * more: neither its storage nor its cookie can be asked for here. Then user space does both
+ * by descriptor (kernel/adopt.c), for the sockets that these two find.
+ */
+
+/* Kfuncs of 6.2 and later, as are hooks that read task storage. */
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
+/*
+ * The state of the process of a task that iter/task_file gave, where what is read from such
+ * a task is no pointer for helpers: a thread with descriptors of its own is rare, and asks
+ * for its leader by pid.
+ */
+static __always_inline struct sl_owner *holder_state(struct task_struct *task)
+{
+	struct task_struct *leader;
+	struct sl_owner *state;
+
+	if (owners_by_key)
+		return task_state(BPF_CORE_READ(task, group_leader));
+	if (task->pid == task->tgid)
+		return task_state(task);
+	leader = bpf_task_from_pid(task->tgid);
+	if (!leader)
+		return NULL;
+	state = task_state(leader);
+	bpf_task_release(leader);
+	return state;
+}
+
+/* The record of a socket that a member made, by the cookie that it has, if any. */
+static __always_inline struct sl_sock *known_sock(__u64 cookie)
+{
+	struct sl_sock *rec;
+
+	if (!cookie)
+		return NULL;
+	rec = sock_by_cookie(cookie);
+	return rec ?: bpf_map_lookup_elem(&packets, &cookie);
+}
+
+/* One whose record may be in its storage; an accepted MPTCP socket has its listener's cookie. */
+static __always_inline bool maybe_adopted(const struct sl_sock *rec, __u64 cookie, __u16 family)
+{
+	if (!cookie || (family != AF_INET && family != AF_INET6))
+		return false;
+	return !rec || rec->flags & SL_SOCK_LISTENING;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct sl_sock);
+} found SEC(".maps");
+
+/* A record to be filled in; preemption is off while a program writes to a seq_file. */
+static __always_inline struct sl_sock *found_sock(void)
+{
+	struct sl_sock *rec;
+	__u32 zero = 0;
+
+	rec = bpf_map_lookup_elem(&found, &zero);
+	if (rec)
+		__builtin_memset(rec, 0, sizeof(*rec));
+	return rec;
+}
+
+/* Sockets that members hold and that have no record by cookie: as seed_socks() would make one. */
+SEC("iter/task_file")
+int find_socks(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct sl_iter_sock out = {};
+	struct sl_owner *state;
+	struct sl_sock *rec;
+	struct sock *sk;
+	__u16 family;
+	__u64 cookie;
+
+	if (!task || !file)
+		return 0;
+	state = holder_state(task);
+	sk = state ? file_sock(file) : NULL;
+	if (!state || !sk)
+		return 0;
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	if (family != AF_INET && family != AF_INET6)
+		return 0;
+	cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+	if (known_sock(cookie))
+		return 0;
+	rec = found_sock();
+	if (!rec)
+		return 0;
+	rec->cookie = cookie;
+	rec->owner = *state;
+	rec->flags = seed_origin(sk, state->sandbox);
+	seed_record(rec, task, state, sk);
+	live_holder(&out, BPF_CORE_READ(task, group_leader), state);
+	out.fd = ctx->fd;
+	out.holder_tid = BPF_CORE_READ(task, pid);
+	write_sock(ctx->meta->seq, rec, sk, &out);
+	return 0;
+}
+
+/* As dump_socks(). A row of a socket that may have its record in storage names no sandbox. */
+SEC("iter/task_file")
+int dump_socks_found(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	struct sl_iter_sock out = {};
+	struct sl_sock *rec;
+	struct sock *sk;
+	__u16 family;
+	__u64 cookie;
+
+	if (!task || !file)
+		return 0;
+	sk = file_sock(file);
+	if (!sk)
+		return 0;
+	cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
+	family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	rec = known_sock(cookie);
+	if (maybe_adopted(rec, cookie, family)) {
+		out.maybe_adopted = true;
+		if (!rec) {
+			rec = found_sock();
+			if (!rec)
+				return 0;
+			rec->cookie = cookie;
+			rec->flags = SL_SOCK_ACCEPTED; /* bytes without a SYN */
+			rec->family = family;
+			rec->type = BPF_CORE_READ(sk, sk_type);
+			rec->protocol = BPF_CORE_READ(sk, sk_protocol);
+		}
+	}
+	if (!rec)
+		return 0;
+	live_bytes(&out, rec, sk);
+	live_holder(&out, BPF_CORE_READ(task, group_leader), holder_state(task));
+	out.fd = ctx->fd;
+	out.holder_tid = BPF_CORE_READ(task, pid);
+	write_sock(ctx->meta->seq, rec, sk, &out);
 	return 0;
 }

@@ -55,3 +55,14 @@ int on_relayed(struct sl_relayed *ctx)
 	event_end(sandbox, event);
 	return 0;
 }
+
+/* A socket that user space has given a record, in its storage. */
+SEC("syscall")
+int on_adopted(struct sl_adopted *ctx)
+{
+	__u32 sandbox = ctx->sandbox;
+
+	count(sandbox, SL_COUNTER_SOCK_CREATED);
+	count(sandbox, SL_COUNTER_SOCK_ADOPTED);
+	return 0;
+}

@@ -72,6 +72,11 @@ struct sl_event_sock {
 };
 #define SL_EVENT_SOCK_MIN offsetof(struct sl_event_sock, more)
 
+/* What user space gives program on_adopted, once it has given a socket a record. */
+struct sl_adopted {
+	__u32 sandbox;
+};
+
 /* What user space gives program on_relayed: what has become of a client of a relay. */
 struct sl_relayed {
 	struct sl_sock sock; /* as it is told; without one only `counter` counts */

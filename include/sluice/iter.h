@@ -23,6 +23,8 @@ struct sl_iter_sock {
 	__u32 holder_script;
 	__u32 fd;
 	__u32 state; /* TCP_* */
+	__u32 holder_tid;
+	__u32 maybe_adopted; /* its record may be one in its storage: see kernel/adopt.h */
 	char holder_comm[SL_COMM_LEN];
 };
 

@@ -63,6 +63,13 @@ void sl_feature_probe(const struct sl_feature_env *env, struct sl_feature *rows)
  */
 bool sl_feature_storage_in_hooks(void);
 
+/*
+ * Whether an iterator over files may hand a file's socket to helpers: to ask for its storage.
+ * Kernels after 6.18.0 (seen: 6.18.44) take what is read through such a pointer for untrusted.
+ */
+struct btf;
+bool sl_feature_sock_of_file(const struct btf *btf);
+
 /* True when a required feature is not known to be there. */
 bool sl_feature_missing(const struct sl_feature *rows, size_t count);
 

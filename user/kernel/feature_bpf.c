@@ -229,6 +229,60 @@ bool sl_feature_storage_in_hooks(void)
 	return true;
 }
 
+/* Byte offset of a member of a struct of the kernel, or -1. */
+static int offset_of(const struct btf *btf, const char *type, const char *member)
+{
+	const struct btf_member *m;
+	const struct btf_type *t;
+	__s32 id = btf__find_by_name_kind(btf, type, BTF_KIND_STRUCT);
+
+	if (id < 0)
+		return -1;
+	t = btf__type_by_id(btf, (__u32)id);
+	m = btf_members(t);
+	for (__u32 i = 0; i < btf_vlen(t); i++)
+		if (!strcmp(btf__name_by_offset(btf, m[i].name_off), member))
+			return (int)(btf_member_bit_offset(t, i) / 8);
+	return -1;
+}
+
+bool sl_feature_sock_of_file(const struct btf *btf)
+{
+	int sk = offset_of(btf, "socket", "sk");
+	__s32 id = btf__find_by_name_kind(btf, "bpf_iter_task_file", BTF_KIND_FUNC);
+	const struct bpf_insn insns[] = {
+		/* ctx->file: the fourth of eight bytes each */
+		{ .code = BPF_LDX | BPF_MEM | BPF_DW, .dst_reg = 1, .src_reg = 1, .off = 24 },
+		{ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 1, .off = 4 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_sock_from_file },
+		{ .code = BPF_JMP | BPF_JEQ | BPF_K, .dst_reg = 0, .off = 2 },
+		{ .code = BPF_LDX | BPF_MEM | BPF_DW, .dst_reg = 1, .off = (__s16)sk },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_socket_cookie },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_ITER);
+	int fd;
+
+	if (sk < 0 || id < 0)
+		return true; /* loading says what is missing */
+	opts.attach_btf_id = (__u32)id;
+	fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "sl_probe", "GPL", insns, ARRAY_SIZE(insns),
+			   &opts);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd != -EACCES;
+}
+
+enum sl_feature_state sl_probe_sock_of_file(const struct sl_feature_run *run, const char *arg,
+					    char value[SL_FEATURE_VALUE_MAX])
+{
+	(void)arg;
+	if (!run->btf || !run->may_bpf)
+		return unprivileged(value);
+	return sl_feature_sock_of_file(run->btf) ? SL_FEATURE_YES : SL_FEATURE_NO;
+}
+
 enum sl_feature_state sl_probe_storage_in_hooks(const struct sl_feature_run *run, const char *arg,
 						char value[SL_FEATURE_VALUE_MAX])
 {

@@ -66,6 +66,7 @@ sl_feature_fn sl_probe_map;     /* arg: "ringbuf", … */
 sl_feature_fn sl_probe_program; /* arg: "sock_ops", … */
 sl_feature_fn sl_probe_cgroup_link;
 sl_feature_fn sl_probe_storage_in_hooks;
+sl_feature_fn sl_probe_sock_of_file;
 sl_feature_fn sl_probe_tracepoint; /* arg: its name */
 sl_feature_fn sl_probe_iterator;   /* arg: "task", … */
 sl_feature_fn sl_probe_fentry;

@@ -93,7 +93,7 @@ int sl_decision_rule(struct sl_set *set, const struct sl_decision_record *decisi
 }
 
 /* Runs a program of the set on what it is given. */
-static int run_program(const struct sl_set *set, const char *name, void *ctx, __u32 size)
+int sl_prog_run(const struct sl_set *set, const char *name, void *ctx, __u32 size)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = ctx, .ctx_size_in = size);
 	_cleanup_fd_ int fd = -1;
@@ -110,10 +110,10 @@ static int run_program(const struct sl_set *set, const char *name, void *ctx, __
 
 int sl_decision_tell(const struct sl_set *set, struct sl_refused *refused)
 {
-	return run_program(set, SL_PROG_REFUSED, refused, sizeof(*refused));
+	return sl_prog_run(set, SL_PROG_REFUSED, refused, sizeof(*refused));
 }
 
 int sl_relayed_tell(const struct sl_set *set, struct sl_relayed *relayed)
 {
-	return run_program(set, SL_PROG_RELAYED, relayed, sizeof(*relayed));
+	return sl_prog_run(set, SL_PROG_RELAYED, relayed, sizeof(*relayed));
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/htab.h"
+#include "kernel/adopt.h"
 #include "kernel/set_private.h"
 
 /* --- records by cookie --- */
@@ -157,7 +158,8 @@ struct holder_record {
 
 int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg)
 {
-	_cleanup_fd_ int fd = sl_iter_open(set, "dump_socks");
+	const bool by_fd = sl_adopt_by_fd(set);
+	_cleanup_fd_ int fd = sl_iter_open(set, by_fd ? "dump_socks_found" : "dump_socks");
 	struct holder_record record;
 	int rc;
 
@@ -167,6 +169,8 @@ int sl_holders_each(struct sl_set *set, sl_holder_fn fn, void *arg)
 		rc = sl_iter_read(fd, &record, sizeof(record));
 		if (rc <= 0)
 			return rc;
+		if (record.now.maybe_adopted && sl_adopt_complete(set, &record.sock, &record.now))
+			continue;
 		record.sock.bytes_sent = record.now.bytes_sent;
 		record.sock.bytes_acked = record.now.bytes_acked;
 		record.sock.bytes_received = record.now.bytes_received;

@@ -15,6 +15,7 @@
 #include "kernel/bpffs.h"
 #include "kernel/cgroup.h"
 #include "kernel/name.h"
+#include "kernel/adopt.h"
 #include "kernel/set_private.h"
 #include "kernel/steer.h"
 
@@ -295,7 +296,7 @@ static int sandbox_forget(struct sl_set *set, __u32 id)
 		if (rc)
 			return rc;
 	}
-	rc = sl_iter_run(set, "unseed_socks");
+	rc = sl_adopt_by_fd(set) ? sl_adopt_unseed(set) : sl_iter_run(set, "unseed_socks");
 	rc = rc
 		     ?: sl_map_delete_rows(set->maps[SL_MAP_PROCS], true,
 					   offsetof(struct sl_process, sandbox), id);
@@ -361,7 +362,7 @@ int sl_sandbox_attach(struct sl_set *set, const char *cgroup, const char *name, 
 		sl_err_sys(err, -rc, "can't register the sandbox");
 	rc = rc ?: attach_programs(set, sandbox->id, cgroup_fd, err);
 	if (!rc) {
-		rc = sl_iter_run(set, "seed_socks");
+		rc = sl_adopt_by_fd(set) ? sl_adopt_seed(set) : sl_iter_run(set, "seed_socks");
 		if (rc)
 			sl_err_sys(err, -rc, "can't look for the sockets that are there");
 	}

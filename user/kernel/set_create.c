@@ -50,6 +50,18 @@ static void autoload(struct sluice_bpf *skel, const char *prefix, const char *na
 		bpf_program__set_autoload(prog, on);
 }
 
+/* See kernel/adopt.h. */
+static void choose_iterators(struct sluice_bpf *skel, const struct btf *btf)
+{
+	bool direct = sl_feature_sock_of_file(btf);
+
+	autoload(skel, "", "seed_socks", direct);
+	autoload(skel, "", "unseed_socks", direct);
+	autoload(skel, "", "dump_socks", direct);
+	autoload(skel, "", "find_socks", !direct);
+	autoload(skel, "", "dump_socks_found", !direct);
+}
+
 /*
  * Leaves out what this kernel lacks; tells whether bytes must be counted by cgroup_skb.
  * (libbpf caches the kernel's BTF for the load itself; this one parse is for the probe.)
@@ -74,6 +86,7 @@ static int choose_programs(struct sluice_bpf *skel, bool *count_skb, struct sl_e
 			autoload(skel, "", tp->target, false);
 		}
 	}
+	choose_iterators(skel, btf);
 	btf__free(btf);
 	for (unsigned int i = 0; i < sl_cgroup_prog_count; i++)
 		if (sl_cgroup_progs[i].when == SL_PROG_COUNT_SKB)
@@ -208,6 +221,7 @@ static int pin_programs(struct sluice_bpf *skel, const char *dir)
 	int rc = pin_program(skel, dir, SL_PROG_REFUSED);
 
 	rc = rc ?: pin_program(skel, dir, SL_PROG_RELAYED);
+	rc = rc ?: pin_program(skel, dir, SL_PROG_ADOPTED);
 	rc = rc ?: pin_program(skel, dir, SL_PROG_PROXY);
 	for (unsigned int i = 0; !rc && i < sl_cgroup_prog_count; i++)
 		rc = pin_program(skel, dir, sl_cgroup_progs[i].name);
@@ -270,6 +284,8 @@ static int pin_all(struct sluice_bpf *skel, const char *dir, struct sl_err *err)
 	rc = rc ?: pin_programs(skel, dir);
 	for (unsigned int i = 0; !rc && i < sl_iterator_count; i++) {
 		prog = bpf_object__find_program_by_name(skel->obj, sl_iterators[i]);
+		if (prog && !bpf_program__autoload(prog))
+			continue;
 		rc = prog ? pin_link(bpf_program__attach_iter(prog, NULL), dir, SL_SET_ITERS,
 				     sl_iterators[i])
 			  : -ENOENT;

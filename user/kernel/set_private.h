@@ -52,11 +52,12 @@ extern const unsigned int sl_tracepoint_count;
 /* Programs that user space runs to tell a denial, and of a relay's client. */
 #define SL_PROG_REFUSED "on_refused"
 #define SL_PROG_RELAYED "on_relayed"
+#define SL_PROG_ADOPTED "on_adopted"
 
 /* The one that answers a transparent proxy (kernel/proxy.h). */
 #define SL_PROG_PROXY "on_proxy_getsockopt"
 
-/* Programs pinned as iterators. */
+/* Programs pinned as iterators, where they are loaded. */
 extern const char *const sl_iterators[];
 extern const unsigned int sl_iterator_count;
 
@@ -113,6 +114,9 @@ struct sl_ring;
  * before `time_ns`, 0 when none, or -errno.
  */
 int sl_rings_behind(const struct sl_set *set, const struct sl_ring *mine, __u64 time_ns);
+
+/* Runs one of them, which gets `size` bytes. 0 or -errno. */
+int sl_prog_run(const struct sl_set *set, const char *name, void *ctx, __u32 size);
 
 /* bpf(2)'s look-up: 0 or -errno. */
 int sl_map_lookup(int fd, const void *key, void *value);

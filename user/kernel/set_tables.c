@@ -44,8 +44,9 @@ const struct sl_tracepoint sl_tracepoints[] = {
 };
 const unsigned int sl_tracepoint_count = ARRAY_SIZE(sl_tracepoints);
 
-const char *const sl_iterators[] = { "seed_tasks", "unseed_tasks", "seed_socks", "unseed_socks",
-				     "dump_socks", "dump_members", "dump_files" };
+const char *const sl_iterators[] = { "seed_tasks",   "unseed_tasks", "seed_socks",
+				     "unseed_socks", "dump_socks",   "dump_members",
+				     "dump_files",   "find_socks",   "dump_socks_found" };
 const unsigned int sl_iterator_count = ARRAY_SIZE(sl_iterators);
 
 static const char *const map_names[] = {
