@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/pidns.h"
 #include "kernel/set_private.h"
 
 /* Of a thread that has descriptors of its own (6.9; PIDFD_THREAD). */
@@ -59,7 +60,11 @@ static int seed(const struct sl_set *set, const struct row *row)
 	_cleanup_fd_ int fd = -1;
 	__u64 cookie = 0;
 
+	if (!sl_in_first_pid_ns())
+		return -EOPNOTSUPP;
 	fd = copy(&row->now, &cookie);
+	if (fd == -EPERM || fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
+		return fd;
 	if (fd < 0)
 		return 0; /* it has been closed */
 	if (cookie != row->sock.cookie)
@@ -93,7 +98,7 @@ int sl_adopt_seed(struct sl_set *set)
 
 	for (int i = 0; rc > 0 && i < SEED_ROUNDS; i++)
 		rc = seed_all(set);
-	return rc < 0 ? rc : 0;
+	return rc > 0 ? -EAGAIN : rc;
 }
 
 int sl_adopt_unseed(struct sl_set *set)

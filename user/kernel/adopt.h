@@ -13,7 +13,10 @@
 /* Whether the set's iterators can't: then these do. */
 bool sl_adopt_by_fd(const struct sl_set *set);
 
-/* Gives each socket that a member holds, and that has none, a record. 0 or -errno. */
+/*
+ * Gives each socket that a member holds, and that has none, a record. -EOPNOTSUPP: there are
+ * such, and pids are others here. -EAGAIN: they were exchanged all the time. 0 or -errno.
+ */
 int sl_adopt_seed(struct sl_set *set);
 
 /* Removes records whose sandbox is gone. 0 or -errno. */

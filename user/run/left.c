@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "base/log.h"
+#include "base/pidns.h"
 #include "kernel/cgroup.h"
 
 /* Rounds of 1 ms that killed processes get to be gone. */
@@ -20,9 +21,6 @@
 
 /* Processes that are named when they are killed. */
 #define NAMED_MAX 10
-
-/* Inode of the first pid namespace (PROC_PID_INIT_INO in the kernel's proc_ns.h). */
-#define PID_NS_FIRST 0xEFFFFFFCU
 
 struct left {
 	const struct sl_run_world *world;
@@ -79,7 +77,7 @@ void sl_run_kill_left(struct sl_run_world *world)
 	struct left left = { .world = world, .name = true };
 	struct stat st;
 
-	left.pids_ours = !stat("/proc/self/ns/pid", &st) && st.st_ino == PID_NS_FIRST;
+	left.pids_ours = sl_in_first_pid_ns();
 	if (stat(world->cgroup, &st) && errno == ENOENT)
 		sl_log_warning("the command's cgroup was removed while it ran: what moved out of "
 			       "it was not recorded");
