@@ -142,7 +142,10 @@ static int read_first(void *ctx, sl_ref_fn fn, void *arg)
 	return sl_ring_drain(reader->ring) < 0 ? -EIO : 0;
 }
 
-/* The rows go, and come again, under programs that look them up at the same time. */
+/*
+ * The rows go, and come again, under programs that look them up at the same time. In bursts:
+ * between two of them, longer than a sweep takes, nothing runs either binary.
+ */
 Test(sweep, while_the_same_binaries_run)
 {
 	struct sl_set_options options = small;
@@ -159,8 +162,9 @@ Test(sweep, while_the_same_binaries_run)
 	cr_assert_eq(sl_ring_new(&reader.ring, world.set, on_exec, &reader, NULL), 0);
 	roots.ring = reader.ring;
 	snprintf(line, sizeof(line),
-		 "exec %s spawn-storm --count 400 --jobs 2 --quiet --timeout 90 -- "
-		 "%s %s >/dev/null",
+		 "for i in 0 1 2 3 4 5 6 7 8 9; do"
+		 " %s spawn-storm --count 40 --jobs 2 --quiet --timeout 90 --"
+		 " %s %s >/dev/null || exit; sleep 0.5; done",
 		 getenv("SL_LOAD"), world_copy_of("/usr/bin/env", "parent", parent),
 		 world_copy_of("/bin/true", "leaf", leaf));
 	load_exec(&storm, INSIDE, argv);
