@@ -356,25 +356,6 @@ static __always_inline bool maybe_adopted(const struct sl_sock *rec, __u64 cooki
 	return !rec || rec->flags & SL_SOCK_LISTENING;
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sl_sock);
-} found SEC(".maps");
-
-/* A record to be filled in; preemption is off while a program writes to a seq_file. */
-static __always_inline struct sl_sock *found_sock(void)
-{
-	struct sl_sock *rec;
-	__u32 zero = 0;
-
-	rec = bpf_map_lookup_elem(&found, &zero);
-	if (rec)
-		__builtin_memset(rec, 0, sizeof(*rec));
-	return rec;
-}
-
 /* Sockets that members hold and that have no record by cookie: as seed_socks() would make one. */
 SEC("iter/task_file")
 int find_socks(struct bpf_iter__task_file *ctx)
@@ -383,7 +364,7 @@ int find_socks(struct bpf_iter__task_file *ctx)
 	struct file *file = ctx->file;
 	struct sl_iter_sock out = {};
 	struct sl_owner *state;
-	struct sl_sock *rec;
+	struct sl_sock rec = {};
 	struct sock *sk;
 	__u16 family;
 	__u64 cookie;
@@ -400,18 +381,27 @@ int find_socks(struct bpf_iter__task_file *ctx)
 	cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
 	if (known_sock(cookie))
 		return 0;
-	rec = found_sock();
-	if (!rec)
-		return 0;
-	rec->cookie = cookie;
-	rec->owner = *state;
-	rec->flags = seed_origin(sk, state->sandbox);
-	seed_record(rec, task, state, sk);
+	rec.cookie = cookie;
+	rec.owner = *state;
+	rec.flags = seed_origin(sk, state->sandbox);
+	seed_record(&rec, task, state, sk);
 	live_holder(&out, BPF_CORE_READ(task, group_leader), state);
 	out.fd = ctx->fd;
 	out.holder_tid = BPF_CORE_READ(task, pid);
-	write_sock(ctx->meta->seq, rec, sk, &out);
+	write_sock(ctx->meta->seq, &rec, sk, &out);
 	return 0;
+}
+
+static __always_inline void write_found(struct bpf_iter__task_file *ctx, struct task_struct *task,
+					struct sl_sock *rec, struct sock *sk, bool maybe_adopted)
+{
+	struct sl_iter_sock out = { .maybe_adopted = maybe_adopted };
+
+	live_bytes(&out, rec, sk);
+	live_holder(&out, BPF_CORE_READ(task, group_leader), holder_state(task));
+	out.fd = ctx->fd;
+	out.holder_tid = BPF_CORE_READ(task, pid);
+	write_sock(ctx->meta->seq, rec, sk, &out);
 }
 
 /* As dump_socks(). A row of a socket that may have its record in storage names no sandbox. */
@@ -420,8 +410,7 @@ int dump_socks_found(struct bpf_iter__task_file *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct file *file = ctx->file;
-	struct sl_iter_sock out = {};
-	struct sl_sock *rec;
+	struct sl_sock unknown = {}, *rec;
 	struct sock *sk;
 	__u16 family;
 	__u64 cookie;
@@ -434,25 +423,17 @@ int dump_socks_found(struct bpf_iter__task_file *ctx)
 	cookie = BPF_CORE_READ(sk, __sk_common.skc_cookie.counter);
 	family = BPF_CORE_READ(sk, __sk_common.skc_family);
 	rec = known_sock(cookie);
-	if (maybe_adopted(rec, cookie, family)) {
-		out.maybe_adopted = true;
-		if (!rec) {
-			rec = found_sock();
-			if (!rec)
-				return 0;
-			rec->cookie = cookie;
-			rec->flags = SL_SOCK_ACCEPTED; /* bytes without a SYN */
-			rec->family = family;
-			rec->type = BPF_CORE_READ(sk, sk_type);
-			rec->protocol = BPF_CORE_READ(sk, sk_protocol);
-		}
-	}
-	if (!rec)
+	if (rec) {
+		write_found(ctx, task, rec, sk, maybe_adopted(rec, cookie, family));
 		return 0;
-	live_bytes(&out, rec, sk);
-	live_holder(&out, BPF_CORE_READ(task, group_leader), holder_state(task));
-	out.fd = ctx->fd;
-	out.holder_tid = BPF_CORE_READ(task, pid);
-	write_sock(ctx->meta->seq, rec, sk, &out);
+	}
+	if (!maybe_adopted(NULL, cookie, family))
+		return 0;
+	unknown.cookie = cookie;
+	unknown.flags = SL_SOCK_ACCEPTED; /* bytes without a SYN */
+	unknown.family = family;
+	unknown.type = BPF_CORE_READ(sk, sk_type);
+	unknown.protocol = BPF_CORE_READ(sk, sk_protocol);
+	write_found(ctx, task, &unknown, sk, true);
 	return 0;
 }
