@@ -170,7 +170,7 @@ static void recover_spare(struct sl_broker *b)
 				  sl_notify_answer(l->fd, b->spare->notif.notif.id, &deny), l->tag,
 				  b->spare->notif.notif.pid);
 	else
-		sl_broker_fault(b, SL_BROKER_ORPHAN, b->spare->tag, 0, 0);
+		sl_broker_orphan(b, b->spare);
 	sl_inflight_done(b->spare);
 }
 

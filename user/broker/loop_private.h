@@ -76,6 +76,9 @@ void *sl_broker_thread(void *arg);
 void sl_broker_fault(struct sl_broker *b, enum sl_broker_kind kind, uint64_t tag, pid_t tid,
 		     int code);
 
+/* A call that the last worker process left, whose listener is no more: a race, or a fault. */
+void sl_broker_orphan(struct sl_broker *b, const struct sl_inflight_slot *slot);
+
 /* What became of an answer that was meant as `kind`, by what SEND returned. */
 enum sl_broker_kind sl_broker_kind_of(enum sl_broker_kind kind, int sent);
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "broker/loop_private.h"
+#include "broker/task.h"
 
 /* Takes it out of the list; whoever puts its last call out of hand frees it. */
 static void unlink_listener(struct sl_broker *b, struct listener *l)
@@ -208,6 +209,20 @@ static void serve(struct worker *w, struct listener *l, bool end)
 	put_down(w, lost);
 }
 
+/*
+ * A listener ends with the last task of its filter: then nobody waits for the answer, which
+ * may have been given before the worker was killed. With the task alive it is a fault.
+ */
+void sl_broker_orphan(struct sl_broker *b, const struct sl_inflight_slot *slot)
+{
+	char byte;
+
+	if (sl_task_read((pid_t)slot->notif.notif.pid, 0, &byte, 1) == -ESRCH)
+		sl_races_count(&b->races, SL_BROKER_GONE_ANSWER);
+	else
+		sl_broker_fault(b, SL_BROKER_ORPHAN, slot->tag, 0, 0);
+}
+
 /* What the last worker process left in this slot. */
 static void recover(struct worker *w)
 {
@@ -221,7 +236,7 @@ static void recover(struct worker *w)
 		sl_worker_handle(w);
 		put_down(w, false);
 	} else {
-		sl_broker_fault(b, SL_BROKER_ORPHAN, w->slot->tag, 0, 0);
+		sl_broker_orphan(b, w->slot);
 		sl_inflight_done(w->slot);
 	}
 }
