@@ -63,10 +63,10 @@ static int seed(const struct sl_set *set, const struct row *row)
 	if (!sl_in_first_pid_ns())
 		return -EOPNOTSUPP;
 	fd = copy(&row->now, &cookie);
-	if (fd == -EPERM || fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-		return fd;
-	if (fd < 0)
+	if (fd == -ESRCH || fd == -EBADF || fd == -ENOENT)
 		return 0; /* it has been closed */
+	if (fd < 0)
+		return fd;
 	if (cookie != row->sock.cookie)
 		return 1;
 	/* A hook may have been first. */

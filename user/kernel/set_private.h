@@ -49,7 +49,7 @@ struct sl_tracepoint {
 extern const struct sl_tracepoint sl_tracepoints[];
 extern const unsigned int sl_tracepoint_count;
 
-/* Programs that user space runs to tell a denial, and of a relay's client. */
+/* Programs that user space runs: to tell a denial, of a relay's client, of what it adopted. */
 #define SL_PROG_REFUSED "on_refused"
 #define SL_PROG_RELAYED "on_relayed"
 #define SL_PROG_ADOPTED "on_adopted"
